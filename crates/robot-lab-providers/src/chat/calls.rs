@@ -1,0 +1,189 @@
+//! Puts tool calls together from their pieces.
+
+use super::Fault;
+use robot_lab::ToolCall;
+use serde_json::{Map, Value};
+
+/// More calls than any reply can mean.
+const MAX_CALLS: usize = 256;
+
+/// The calls of one reply, as far as they have come.
+#[derive(Debug, Default)]
+pub(super) struct Calls(Vec<Open>);
+
+/// A call that may still grow.
+#[derive(Debug)]
+struct Open {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+impl Calls {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes one piece, and says how many bytes of a call it holds.
+    pub(super) fn push(&mut self, piece: &Value) -> Result<usize, Fault> {
+        let text = |pointer: &str| piece.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (index, id, name) = (
+            piece.get("index").and_then(Value::as_u64),
+            text("/id"),
+            text("/function/name"),
+        );
+        let arguments = match piece.pointer("/function/arguments") {
+            Some(Value::String(more)) => more.clone(),
+            None | Some(Value::Null) => String::new(),
+            // Some servers send a whole object in place of its text.
+            Some(whole) => whole.to_string(),
+        };
+        let bytes = name.len() + arguments.len();
+        if let Some(call) = self.find(index, id, name) {
+            if call.id.is_empty() {
+                call.id = id.into();
+            }
+            if call.name.is_empty() {
+                call.name = name.into();
+            }
+            call.arguments.push_str(&arguments);
+        } else if self.0.len() == MAX_CALLS {
+            return Err(Fault::malformed(format!(
+                "it has more than {MAX_CALLS} tool calls"
+            )));
+        } else if bytes > 0 || !id.is_empty() {
+            self.0.push(Open {
+                index,
+                id: id.into(),
+                name: name.into(),
+                arguments,
+            });
+        }
+        Ok(bytes)
+    }
+
+    /// The call that a piece belongs to. Pieces are told apart by their index; servers without one, or with the
+    /// same one for every call, announce a further call by a new id and a name.
+    fn find(&mut self, index: Option<u64>, id: &str, name: &str) -> Option<&mut Open> {
+        let found = match index {
+            Some(_) => self.0.iter_mut().rfind(|call| call.index == index),
+            None if !id.is_empty() && !name.is_empty() => self.0.iter_mut().rfind(|call| call.id == id),
+            None if name.is_empty() => self.0.last_mut(),
+            None => None,
+        };
+        found.filter(|call| name.is_empty() || id.is_empty() || call.id.is_empty() || call.id == id)
+    }
+
+    /// The whole calls, once the reply is known to be complete.
+    pub(super) fn finish(self) -> Result<Vec<ToolCall>, Fault> {
+        let whole = |call: Open| match call.name.is_empty() {
+            true => Err(Fault::malformed("it has a tool call without a name")),
+            false => Ok(ToolCall {
+                id: call.id,
+                name: call.name,
+                arguments: parse(call.arguments),
+            }),
+        };
+        self.0.into_iter().map(whole).collect()
+    }
+}
+
+/// An object when that is what the text says, else the text itself. No text at all stands for no arguments.
+fn parse(arguments: String) -> Value {
+    if arguments.trim().is_empty() {
+        return Map::new().into();
+    }
+    match serde_json::from_str(&arguments) {
+        Ok(Value::Object(object)) => object.into(),
+        Ok(_) | Err(_) => arguments.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn collect(pieces: &[Value]) -> Vec<(String, String, Value)> {
+        let mut calls = Calls::default();
+        for piece in pieces {
+            calls.push(piece).unwrap();
+        }
+        let calls = calls.finish().unwrap();
+        calls
+            .into_iter()
+            .map(|call| (call.id, call.name, call.arguments))
+            .collect()
+    }
+
+    fn call(id: &str, name: &str, arguments: Value) -> (String, String, Value) {
+        (id.into(), name.into(), arguments)
+    }
+
+    #[test]
+    fn an_index_that_starts_late_makes_no_further_call() {
+        let piece = json!({ "index": 7, "id": "a", "function": { "name": "t", "arguments": "{}" } });
+        assert_eq!(collect(&[piece]), [call("a", "t", json!({}))]);
+    }
+
+    #[test]
+    fn calls_without_an_index_or_all_with_the_same_are_told_apart_by_id() {
+        for index in [json!(null), json!(0)] {
+            let pieces = [
+                json!({ "index": index, "id": "a", "function": { "name": "t", "arguments": "{\"x\"" } }),
+                json!({ "index": index, "function": { "arguments": ":1}" } }),
+                json!({ "index": index, "id": "b", "function": { "name": "t", "arguments": { "x": 2 } } }),
+            ];
+            let expected = [
+                call("a", "t", json!({ "x": 1 })),
+                call("b", "t", json!({ "x": 2 })),
+            ];
+            assert_eq!(collect(&pieces), expected, "index {index}");
+        }
+    }
+
+    #[test]
+    fn an_id_and_a_name_that_are_repeated_make_no_further_call() {
+        let pieces = [
+            json!({ "index": 0, "id": "a", "function": { "name": "t", "arguments": "{" } }),
+            json!({ "index": 0, "id": "a", "function": { "name": "t", "arguments": "}" } }),
+            json!({ "index": 0, "id": "b", "function": { "name": null, "arguments": " " } }),
+        ];
+        assert_eq!(collect(&pieces), [call("a", "t", json!({}))]);
+    }
+
+    #[test]
+    fn arguments_are_an_object_or_the_text_as_it_was_written() {
+        for (written, expected) in [
+            ("", json!({})),
+            (" \n", json!({})),
+            ("{\"a\":[1]}", json!({ "a": [1] })),
+            ("{\"a\": 1,}", json!("{\"a\": 1,}")),
+            ("[]", json!("[]")),
+            ("null", json!("null")),
+            ("\"{}\"", json!("\"{}\"")),
+            ("{\"a\": \"cut o", json!("{\"a\": \"cut o")),
+        ] {
+            assert_eq!(parse(written.into()), expected, "{written}");
+        }
+        let deep = "[".repeat(100_000);
+        assert_eq!(parse(deep.clone()), json!(deep));
+    }
+
+    #[test]
+    fn a_flood_of_calls_or_a_call_without_a_name_is_refused() {
+        let mut calls = Calls::default();
+        let flood = |n: usize| json!({ "index": n, "id": n.to_string(), "function": { "name": "t" } });
+        for n in 0..MAX_CALLS {
+            calls.push(&flood(n)).unwrap();
+        }
+        assert!(calls.push(&flood(MAX_CALLS)).is_err());
+
+        let mut nameless = Calls::default();
+        nameless
+            .push(&json!({ "index": 0, "id": "a", "function": { "arguments": "{}" } }))
+            .unwrap();
+        assert!(nameless.finish().is_err());
+    }
+}

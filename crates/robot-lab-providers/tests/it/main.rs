@@ -1,0 +1,14 @@
+//! Models against servers on the loopback, and scripts.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test and its helpers fail by panicking"
+)]
+
+mod errors;
+mod fixtures;
+mod framing;
+mod replies;
+mod script;
+mod support;

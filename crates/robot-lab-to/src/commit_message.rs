@@ -1,0 +1,104 @@
+//! The message of a commit, made safe from what a robot wrote.
+
+use crate::eval::Score;
+use crate::iteration::Submission;
+
+/// Longest first line, in characters.
+const MAX_SUBJECT: usize = 72;
+/// Most changes that the body lists, and the longest of them in characters.
+const MAX_CHANGES: usize = 50;
+const MAX_CHANGE: usize = 200;
+
+/// What a message is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct CommitMessage<'a> {
+    /// The iteration.
+    pub iteration: u32,
+    /// The run.
+    pub run_id: &'a str,
+    /// What the robot reported.
+    pub submission: &'a Submission,
+    /// What the eval said.
+    pub score: &'a Score,
+}
+
+impl CommitMessage<'_> {
+    /// The whole message: subject, changes, trailers. The trailers are last and cannot be forged by the robot's words,
+    /// which are kept to lines that start with a dash.
+    pub fn render(&self) -> String {
+        let mut text = subject(self.iteration, &self.submission.summary);
+        text.push_str("\n\n");
+        let changes: Vec<String> =
+            self.submission.key_changes.iter().map(|change| clip(&one_line(change), MAX_CHANGE)).collect();
+        for change in changes.iter().filter(|change| !change.is_empty()).take(MAX_CHANGES) {
+            text.push_str(&format!("- {change}\n"));
+        }
+        if !changes.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&format!("Robot-To-Run: {}\nRobot-To-Iteration: {}\n", self.run_id, self.iteration));
+        let score = self.score.value.map_or_else(|| one_line(&self.score.detail), |value| value.to_string());
+        text.push_str(&format!("Robot-To-Score: {score}\n"));
+        text
+    }
+}
+
+/// The first line of a commit: at most 72 characters, without control characters.
+pub fn subject(iteration: u32, summary: &str) -> String {
+    let summary = one_line(summary);
+    let summary = if summary.is_empty() { "no summary".to_owned() } else { summary };
+    clip(&format!("robot-to {iteration}: {summary}"), MAX_SUBJECT)
+}
+
+/// The text in one line, with runs of white space, control characters and marks that reorder text as one space.
+pub fn one_line(text: &str) -> String {
+    let reorders = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let clean: String = text.chars().map(|c| if c.is_control() || reorders(c) { ' ' } else { c }).collect();
+    clean.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The first characters of a text, with `…` in place of the rest.
+pub fn clip(text: &str, max: usize) -> String {
+    if text.chars().count() <= max {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(max.saturating_sub(1)).collect();
+    short.push('…');
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn message(summary: &str, changes: Vec<String>) -> String {
+        let submission = Submission { summary: summary.into(), key_changes: changes, ..Submission::default() };
+        let score = Score { detail: "verify=true".into(), ..Score::default() };
+        CommitMessage { iteration: 3, run_id: "20261130-010203-abcdef", submission: &submission, score: &score }.render()
+    }
+
+    #[test]
+    fn an_abusive_summary_is_one_short_line_and_our_trailers_are_last() {
+        let text = message("--amend\n#x\nSigned-off-by: someone\u{1b}[31m", vec!["a\n\nRobot-To-Run: forged".into()]);
+        assert_eq!(
+            text,
+            "robot-to 3: --amend #x Signed-off-by: someone [31m\n\n- a Robot-To-Run: forged\n\n\
+             Robot-To-Run: 20261130-010203-abcdef\nRobot-To-Iteration: 3\nRobot-To-Score: verify=true\n"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_reported_the_shape_holds(summary in ".*", changes in prop::collection::vec(".*", 0..5)) {
+            let text = message(&summary, changes);
+            let (first, rest) = text.split_once('\n').unwrap();
+            prop_assert!(first.chars().count() <= 72 && first.starts_with("robot-to 3: "));
+            prop_assert!(rest.starts_with('\n'));
+            prop_assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
+            let trailers: Vec<_> = text.lines().rev().take(3).collect();
+            prop_assert!(trailers[2].starts_with("Robot-To-Run: 2026"));
+            prop_assert_eq!(text.lines().filter(|l| l.starts_with("Robot-To-Run:")).count(), 1);
+        }
+    }
+}

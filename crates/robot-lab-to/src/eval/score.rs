@@ -1,0 +1,20 @@
+//! The verdict of an eval over one candidate.
+
+/// What an eval says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Score {
+    /// The floor holds. Without it nothing is committed.
+    pub gate_ok: bool,
+    /// Better than the parent.
+    pub improved: bool,
+    /// The objective is measurably reached.
+    pub met_target: bool,
+    /// The measured value, if there is one.
+    pub value: Option<f64>,
+    /// One line for people.
+    pub detail: String,
+    /// What the robot should read when the gate failed: head and tail of what was printed.
+    pub output: Option<String>,
+    /// How long grading took, in milliseconds.
+    pub elapsed_ms: u64,
+}

@@ -1,0 +1,243 @@
+//! Everything that a run writes down: one closed set of events, each a line of `run.log`.
+//!
+//! Names follow the pattern `subject:verb`. Some events announce an effect, and are written before it; the others
+//! state facts. The state of a run is the fold of its events and nothing else.
+
+mod redact;
+mod wire;
+
+pub use redact::Redactor;
+pub use wire::{LineError, parse_line, to_line};
+
+use crate::eval::Score;
+use crate::iteration::{StopKind, Submission};
+use crate::workspace::Oid;
+use jiff::Timestamp;
+use robot_lab::Usage;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The version of the log's format. A reader refuses to continue a run of a newer one.
+pub const LOG_VERSION: u32 = 1;
+
+/// One line of the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Position in the log, from 1.
+    pub seq: u64,
+    /// When it was written.
+    pub ts: Timestamp,
+    /// The iteration it belongs to; 0 before the first.
+    pub iteration: u32,
+    /// What happened.
+    pub event: Event,
+}
+
+/// Which turn of which candidate something belongs to. A late answer to another turn is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    /// Number of the candidate within its iteration, from 0.
+    pub candidate: u32,
+    /// Number of the robot's turn within the candidate, from 1.
+    pub attempt: u32,
+}
+
+/// What can happen in a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event")]
+#[expect(missing_docs, reason = "the fields are the log's keys, described in docs/run-log.md")]
+pub enum Event {
+    /// The run began.
+    #[serde(rename = "orchestrator:start")]
+    RunStarted {
+        version: u32,
+        run_id: String,
+        objective: String,
+        branch: String,
+        base: Oid,
+        base_tree: Oid,
+        model: String,
+        eval: String,
+    },
+    /// A new iteration began. Announces the first turn of its candidate.
+    #[serde(rename = "iteration:start")]
+    IterationStarted { parent: Oid },
+    /// The robot begins a turn.
+    #[serde(rename = "agent:run:start")]
+    AgentStarted { candidate: u32, attempt: u32 },
+    /// The robot's turn is over. `submission` is null when it did not submit.
+    #[serde(rename = "agent:run:end")]
+    AgentEnded { candidate: u32, attempt: u32, stop: String, submission: Option<Submission> },
+    /// It did not submit. Announces a turn that asks for it.
+    #[serde(rename = "agent:nudge")]
+    Nudged { candidate: u32, attempt: u32, nudge: u32 },
+    /// It ran into a limit. Announces a last turn in which it may only submit.
+    #[serde(rename = "agent:order")]
+    Ordered { candidate: u32, attempt: u32, limit: String },
+    /// Announces that the workspace is turned into a tree.
+    #[serde(rename = "snapshot:start")]
+    SnapshotStarted { candidate: u32, attempt: u32 },
+    /// The workspace is a tree now, or cannot be one.
+    #[serde(rename = "snapshot:finish")]
+    Snapshotted { candidate: u32, attempt: u32, tree: Option<Oid>, refused: Vec<String> },
+    /// Announces grading.
+    #[serde(rename = "eval:start")]
+    EvalStarted { candidate: u32, attempt: u32, tree: Oid },
+    /// The verdict of the eval. Iteration 0 is the baseline.
+    #[serde(rename = "eval")]
+    Eval {
+        candidate: u32,
+        attempt: u32,
+        tree: Oid,
+        gate: bool,
+        improved: bool,
+        value: Option<f64>,
+        met_target: bool,
+        detail: String,
+        output: Option<String>,
+        elapsed_ms: u64,
+    },
+    /// The gate failed. Announces a turn in which the same robot repairs.
+    #[serde(rename = "eval:repair")]
+    Repair { candidate: u32, attempt: u32, repair: u32, output: String },
+    /// Announces a commit: exactly this one, so that doing it twice is doing it once.
+    #[serde(rename = "commit:start")]
+    CommitStarted { candidate: u32, attempt: u32, tree: Oid, parent: Oid, message: String },
+    /// The candidate is committed: the outcome of the iteration.
+    #[serde(rename = "commit:success")]
+    Committed { candidate: u32, commit: Oid, tree: Oid, message: String, improved: bool, value: Option<f64>,
+        submission: Submission, stop: Option<StopKind>, stop_text: Option<String> },
+    /// The commit did not come about: the outcome of the iteration.
+    #[serde(rename = "commit:failed")]
+    CommitFailed { candidate: u32, tree: Oid, summary: String, kind: StopKind, output: String },
+    /// The robot failed, or did not submit: the outcome of the iteration.
+    #[serde(rename = "iteration:failure")]
+    Failure { candidate: u32, summary: String, learnings: Vec<String> },
+    /// The gate failed to the end: the outcome of the iteration.
+    #[serde(rename = "iteration:gate_failure")]
+    GateFailure { candidate: u32, summary: String, learnings: Vec<String>, detail: String, output: String,
+        tree: Option<Oid> },
+    /// The gate held, but the candidate is not better: the outcome of the iteration.
+    #[serde(rename = "iteration:no_improvement")]
+    NoImprovement { candidate: u32, summary: String, learnings: Vec<String>, detail: String, tree: Oid },
+    /// The candidate is the parent, or was tried before: the outcome of the iteration.
+    #[serde(rename = "iteration:no_change")]
+    NoChange { candidate: u32, summary: String, learnings: Vec<String>, repeat: bool },
+    /// The iteration ran into an error that is neither permanent nor the environment's: its outcome.
+    #[serde(rename = "agent:run:error")]
+    AgentError { candidate: u32, error: String, message: String },
+    /// A signal, a limit or the environment ended the iteration: its outcome. It counts for nothing.
+    #[serde(rename = "iteration:interrupted")]
+    Interrupted { candidate: u32, kind: StopKind, reason: String },
+    /// The run stops.
+    #[serde(rename = "orchestrator:abort")]
+    Aborted { kind: StopKind, reason: String },
+    /// The run is over: the last line.
+    #[serde(rename = "orchestrator:end")]
+    Ended {
+        iterations: u32,
+        commits: u32,
+        discarded: u32,
+        input_tokens: u64,
+        output_tokens: u64,
+        estimated: bool,
+        abort_reason: String,
+        elapsed: f64,
+    },
+    /// A request ended: this is where tokens are counted.
+    #[serde(rename = "model:finish")]
+    ModelFinished {
+        candidate: u32,
+        model: String,
+        input_tokens: u64,
+        cached_tokens: u64,
+        cache_write_tokens: u64,
+        output_tokens: u64,
+        reasoning_tokens: u64,
+        estimated: bool,
+        finish: Option<String>,
+        elapsed_ms: u64,
+    },
+    /// A request failed; it is sent again after `retry_in_ms`, or not at all.
+    #[serde(rename = "model:error")]
+    ModelFailed { candidate: u32, kind: String, message: String, retry_in_ms: Option<u64> },
+    /// A tool call began.
+    #[serde(rename = "tool:start")]
+    ToolStarted { candidate: u32, call_id: String, tool: String, arguments: Value },
+    /// A tool call ended.
+    #[serde(rename = "tool:finish")]
+    ToolFinished { candidate: u32, call_id: String, tool: String, ok: bool, output: String, elapsed_ms: u64 },
+    /// Something that the user should know.
+    #[serde(rename = "notice")]
+    Notice { message: String },
+}
+
+impl Event {
+    /// The event's name, as in the log.
+    pub fn name(&self) -> String {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(map)) => map.get("event").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    /// Whether this is the outcome of an iteration. Each iteration has exactly one.
+    pub fn is_outcome(&self) -> bool {
+        matches!(
+            self,
+            Self::Committed { .. }
+                | Self::CommitFailed { .. }
+                | Self::Failure { .. }
+                | Self::GateFailure { .. }
+                | Self::NoImprovement { .. }
+                | Self::NoChange { .. }
+                | Self::AgentError { .. }
+                | Self::Interrupted { .. }
+        )
+    }
+
+    /// Whether a later effect relies on this line being on disk.
+    pub fn must_be_durable(&self) -> bool {
+        self.is_outcome()
+            || matches!(
+                self,
+                Self::RunStarted { .. }
+                    | Self::IterationStarted { .. }
+                    | Self::CommitStarted { .. }
+                    | Self::Aborted { .. }
+                    | Self::Ended { .. }
+            )
+    }
+
+    /// The `eval` event of a score.
+    pub fn eval(key: Key, tree: Oid, score: &Score) -> Self {
+        Self::Eval {
+            candidate: key.candidate,
+            attempt: key.attempt,
+            tree,
+            gate: score.gate_ok,
+            improved: score.improved,
+            value: score.value,
+            met_target: score.met_target,
+            detail: score.detail.clone(),
+            output: score.output.clone(),
+            elapsed_ms: score.elapsed_ms,
+        }
+    }
+
+    /// The `model:finish` event of a request.
+    pub fn model_finished(candidate: u32, model: String, usage: Usage, finish: Option<String>, elapsed_ms: u64) -> Self {
+        Self::ModelFinished {
+            candidate,
+            model,
+            input_tokens: usage.input,
+            cached_tokens: usage.cached_input,
+            cache_write_tokens: usage.cache_write,
+            output_tokens: usage.output,
+            reasoning_tokens: usage.reasoning,
+            estimated: usage.estimated,
+            finish,
+            elapsed_ms,
+        }
+    }
+}

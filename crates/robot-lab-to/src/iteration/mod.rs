@@ -1,0 +1,35 @@
+//! What a run decides, as pure functions over its records. Nothing here awaits or reads anything.
+//!
+//! - [`verdict`](verdict()) turns a score into a verdict: a truth table.
+//! - [`decide`](decide()) turns an input into the records that are facts from now on.
+//! - [`RunState::apply`] is the only way in which state changes, so that folding the log gives the state.
+//! - [`effect_of`] is what a record announces; it is done after the record is written.
+
+mod decide;
+mod effect;
+mod state;
+mod stop;
+mod verdict;
+
+pub use decide::{Illegal, Input, TurnEnd, decide};
+pub use effect::{Effect, effect_of};
+pub use state::{Candidate, Phase, RunState, Step};
+pub use stop::{Policy, StopKind, StopReason};
+pub use verdict::{Verdict, verdict};
+
+use serde::{Deserialize, Serialize};
+
+/// What a robot reports at the end of its work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Submission {
+    /// Whether it claims progress.
+    pub success: bool,
+    /// One sentence.
+    pub summary: String,
+    /// What it changed.
+    pub key_changes: Vec<String>,
+    /// What later iterations should know.
+    pub key_learnings: Vec<String>,
+    /// Whether it judges the user's stop condition met.
+    pub should_fully_stop: bool,
+}

@@ -1,0 +1,329 @@
+//! The state of a run, which changes only by applying records.
+
+use super::{StopReason, Submission};
+use crate::event::{Event, Key, Record};
+use crate::workspace::Oid;
+use robot_lab::Usage;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Everything that decisions depend on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunState {
+    /// The run's id.
+    pub run_id: String,
+    /// Iterations begun.
+    pub iteration: u32,
+    /// Iterations committed.
+    pub commits: u32,
+    /// Iterations discarded.
+    pub discarded: u32,
+    /// Failures since the last commit.
+    pub failures_in_a_row: u32,
+    /// Iterations since the last improvement.
+    pub since_improvement: u32,
+    /// Iterations in a row without a change.
+    pub no_change_in_a_row: u32,
+    /// What all requests cost.
+    pub usage: Usage,
+    /// The commit that the run branch points to.
+    pub parent: Option<Oid>,
+    /// Its tree.
+    pub parent_tree: Option<Oid>,
+    /// The best committed score.
+    pub best: Option<f64>,
+    /// Trees that need no second try: accepted, not better, or refused by the gate.
+    pub seen: BTreeSet<Oid>,
+    /// Why the run ends before its next iteration.
+    pub pending_stop: Option<StopReason>,
+    /// Where the run stands.
+    pub phase: Phase,
+}
+
+/// Where a run stands.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub enum Phase {
+    /// Between two iterations.
+    #[default]
+    Ready,
+    /// Candidates are made and graded.
+    Attempting {
+        /// The candidates of this iteration.
+        candidates: Vec<Candidate>,
+    },
+    /// A candidate is being committed.
+    Committing {
+        /// Which.
+        candidate: Candidate,
+        /// Its graded tree.
+        tree: Oid,
+    },
+    /// The run is over.
+    Stopped {
+        /// Why.
+        reason: StopReason,
+    },
+}
+
+/// What one robot makes in one iteration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// The candidate, and its robot's present turn.
+    pub key: Key,
+    /// What is being done.
+    pub step: Step,
+    /// Nudges so far.
+    pub nudges: u32,
+    /// Repairs so far.
+    pub repairs: u32,
+    /// Whether it was ordered to submit.
+    pub ordered: bool,
+    /// What its robot reported last.
+    pub submission: Option<Submission>,
+    /// Its tree at the last snapshot.
+    pub tree: Option<Oid>,
+    /// What the gate said last, when it failed.
+    pub gate_failure: Option<GateFailed>,
+    /// What an accepting eval said.
+    pub accepted: Option<Accepted>,
+}
+
+/// A failed gate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GateFailed {
+    /// The tree that failed; `None` when the workspace could not become one.
+    pub tree: Option<Oid>,
+    /// One line.
+    pub detail: String,
+    /// What it printed.
+    pub output: String,
+}
+
+/// The part of an accepting score that the commit needs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Accepted {
+    /// Better than the parent.
+    pub improved: bool,
+    /// The target is reached.
+    pub met_target: bool,
+    /// The measured value.
+    pub value: Option<f64>,
+    /// One line.
+    pub detail: String,
+}
+
+/// What is being done for a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Step {
+    /// The robot's first turn.
+    Working,
+    /// A turn that asks it to submit.
+    Nudging,
+    /// A last turn in which it may only submit.
+    Ordered,
+    /// A turn in which it repairs.
+    Repairing,
+    /// The workspace is turned into a tree.
+    Snapshotting,
+    /// The tree is graded.
+    Grading,
+}
+
+impl Step {
+    /// Whether the robot has the turn.
+    pub fn is_turn(self) -> bool {
+        matches!(self, Self::Working | Self::Nudging | Self::Ordered | Self::Repairing)
+    }
+}
+
+impl Candidate {
+    fn new(number: u32) -> Self {
+        Self {
+            key: Key { candidate: number, attempt: 1 },
+            step: Step::Working,
+            nudges: 0,
+            repairs: 0,
+            ordered: false,
+            submission: None,
+            tree: None,
+            gate_failure: None,
+            accepted: None,
+        }
+    }
+}
+
+impl RunState {
+    /// The candidate of this number, while it is being made or committed.
+    pub fn candidate(&self, number: u32) -> Option<&Candidate> {
+        match &self.phase {
+            Phase::Attempting { candidates } => candidates.iter().find(|c| c.key.candidate == number),
+            Phase::Committing { candidate, .. } => Some(candidate).filter(|c| c.key.candidate == number),
+            Phase::Ready | Phase::Stopped { .. } => None,
+        }
+    }
+
+    /// The state after these records.
+    pub fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+        let mut state = Self::default();
+        for record in records {
+            state.apply(record);
+        }
+        state
+    }
+
+    /// Takes one record in. Records that announce or observe change nothing but the step.
+    pub fn apply(&mut self, record: &Record) {
+        match &record.event {
+            Event::RunStarted { run_id, base, base_tree, .. } => {
+                self.run_id.clone_from(run_id);
+                self.parent = Some(base.clone());
+                self.parent_tree = Some(base_tree.clone());
+            }
+            Event::IterationStarted { parent } => {
+                self.iteration = record.iteration;
+                self.parent = Some(parent.clone());
+                self.phase = Phase::Attempting { candidates: vec![Candidate::new(0)] };
+            }
+            Event::AgentEnded { candidate, submission, .. } => {
+                self.change(*candidate, |c| {
+                    if let Some(submission) = submission {
+                        c.submission = Some(submission.clone());
+                    }
+                });
+            }
+            Event::Nudged { candidate, attempt, nudge } => self.change(*candidate, |c| {
+                c.nudges = *nudge;
+                c.begin(*attempt, Step::Nudging);
+            }),
+            Event::Ordered { candidate, attempt, .. } => self.change(*candidate, |c| {
+                c.ordered = true;
+                c.begin(*attempt, Step::Ordered);
+            }),
+            Event::Repair { candidate, attempt, repair, .. } => self.change(*candidate, |c| {
+                c.repairs = *repair;
+                c.begin(*attempt, Step::Repairing);
+            }),
+            Event::SnapshotStarted { candidate, .. } => self.change(*candidate, |c| c.step = Step::Snapshotting),
+            Event::Snapshotted { candidate, tree, refused, .. } => self.change(*candidate, |c| {
+                c.tree = tree.clone();
+                if !refused.is_empty() {
+                    c.gate_failure = Some(GateFailed {
+                        tree: None,
+                        detail: "the workspace cannot be committed".into(),
+                        output: refused.join("\n"),
+                    });
+                }
+            }),
+            Event::EvalStarted { candidate, .. } => self.change(*candidate, |c| c.step = Step::Grading),
+            Event::Eval { candidate, tree, gate, improved, value, met_target, detail, output, .. } => {
+                if record.iteration == 0 {
+                    self.best = *value;
+                }
+                self.change(*candidate, |c| {
+                    if *gate {
+                        c.gate_failure = None;
+                        let (improved, met_target) = (*improved, *met_target);
+                        c.accepted = Some(Accepted { improved, met_target, value: *value, detail: detail.clone() });
+                    } else {
+                        let output = output.clone().unwrap_or_default();
+                        c.gate_failure = Some(GateFailed { tree: Some(tree.clone()), detail: detail.clone(), output });
+                    }
+                });
+            }
+            Event::CommitStarted { candidate, tree, .. } => {
+                if let Some(candidate) = self.candidate(*candidate).cloned() {
+                    self.phase = Phase::Committing { candidate, tree: tree.clone() };
+                }
+            }
+            Event::Committed { commit, tree, improved, value, stop, stop_text, .. } => {
+                self.commits += 1;
+                self.parent = Some(commit.clone());
+                self.parent_tree = Some(tree.clone());
+                self.seen.insert(tree.clone());
+                self.failures_in_a_row = 0;
+                self.no_change_in_a_row = 0;
+                if *improved {
+                    self.since_improvement = 0;
+                    self.best = value.or(self.best);
+                } else {
+                    self.since_improvement += 1;
+                }
+                self.pending_stop =
+                    stop.map(|kind| StopReason::new(kind, stop_text.clone().unwrap_or_default()));
+                self.phase = Phase::Ready;
+            }
+            Event::CommitFailed { .. } | Event::Failure { .. } | Event::AgentError { .. } => self.failed(),
+            Event::GateFailure { tree, .. } => {
+                self.seen.extend(tree.clone());
+                self.failed();
+            }
+            Event::NoImprovement { tree, .. } => {
+                self.seen.insert(tree.clone());
+                self.no_change_in_a_row = 0;
+                self.discard();
+            }
+            Event::NoChange { .. } => {
+                self.no_change_in_a_row += 1;
+                self.discard();
+            }
+            Event::Interrupted { kind, reason, .. } => {
+                self.pending_stop = Some(StopReason::new(*kind, reason.clone()));
+                self.phase = Phase::Ready;
+            }
+            Event::Aborted { kind, reason } => {
+                self.phase = Phase::Stopped { reason: StopReason::new(*kind, reason.clone()) };
+            }
+            Event::ModelFinished {
+                input_tokens,
+                cached_tokens,
+                cache_write_tokens,
+                output_tokens,
+                reasoning_tokens,
+                estimated,
+                ..
+            } => {
+                self.usage += Usage {
+                    input: *input_tokens,
+                    cached_input: *cached_tokens,
+                    cache_write: *cache_write_tokens,
+                    output: *output_tokens,
+                    reasoning: *reasoning_tokens,
+                    estimated: *estimated,
+                };
+            }
+            Event::AgentStarted { .. }
+            | Event::Ended { .. }
+            | Event::ModelFailed { .. }
+            | Event::ToolStarted { .. }
+            | Event::ToolFinished { .. }
+            | Event::Notice { .. } => {}
+        }
+    }
+
+    fn failed(&mut self) {
+        self.failures_in_a_row += 1;
+        self.no_change_in_a_row = 0;
+        self.discard();
+    }
+
+    fn discard(&mut self) {
+        self.since_improvement += 1;
+        self.discarded += 1;
+        self.phase = Phase::Ready;
+    }
+
+    fn change(&mut self, number: u32, change: impl FnOnce(&mut Candidate)) {
+        if let Phase::Attempting { candidates } = &mut self.phase
+            && let Some(candidate) = candidates.iter_mut().find(|c| c.key.candidate == number)
+        {
+            change(candidate);
+        }
+    }
+}
+
+impl Candidate {
+    fn begin(&mut self, attempt: u32, step: Step) {
+        self.key.attempt = attempt;
+        self.step = step;
+    }
+}

@@ -1,0 +1,150 @@
+//! Appends records and folds them: what is not in the log did not happen.
+
+use crate::clock::Clock;
+use crate::event::{Event, Record, Redactor, to_line};
+use crate::iteration::RunState;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Somebody who watches a run. It must be quick, and cannot fail.
+pub trait Observer: Send + Sync {
+    /// Sees a record that was written.
+    fn record(&self, record: &Record);
+
+    /// Sees that the model wrote so many bytes. These are not recorded.
+    fn delta(&self, _bytes: usize) {}
+}
+
+/// The log of one run and the state that follows from it.
+pub struct Journal {
+    inner: Mutex<Inner>,
+    clock: Arc<dyn Clock>,
+    redactor: Redactor,
+    observers: Vec<Arc<dyn Observer>>,
+}
+
+struct Inner {
+    file: File,
+    seq: u64,
+    state: RunState,
+    /// The first failure to write. From then on the log is not the truth any more, so nothing goes on.
+    failed: Option<String>,
+}
+
+impl Journal {
+    /// Starts a log in an empty file.
+    pub fn new(file: File, clock: Arc<dyn Clock>, redactor: Redactor, observers: Vec<Arc<dyn Observer>>) -> Self {
+        let inner = Inner { file, seq: 0, state: RunState::default(), failed: None };
+        Self { inner: Mutex::new(inner), clock, redactor, observers }
+    }
+
+    /// Writes an event, then lets it change the state. After an error the state is as before.
+    pub fn append(&self, event: Event) -> io::Result<Record> {
+        let event = self.redactor.event(event);
+        let durable = event.must_be_durable();
+        let mut inner = self.lock();
+        if let Some(failed) = &inner.failed {
+            return Err(io::Error::other(failed.clone()));
+        }
+        let next = u32::from(matches!(event, Event::IterationStarted { .. }));
+        let iteration = inner.state.iteration + next;
+        let record = Record { seq: inner.seq + 1, ts: self.clock.now(), iteration, event };
+        if let Err(error) = write(&mut inner.file, &record, durable) {
+            inner.failed = Some(format!("the log could not be written: {error}"));
+            return Err(error);
+        }
+        inner.seq = record.seq;
+        inner.state.apply(&record);
+        // Observers see records in the order of the log, so they are told before the next one can be written.
+        for observer in &self.observers {
+            observer.record(&record);
+        }
+        Ok(record)
+    }
+
+    /// Writes an event whose loss stops nothing. A failure is remembered all the same.
+    pub fn note(&self, event: Event) {
+        drop(self.append(event));
+    }
+
+    /// The time of day, by the clock that stamps records.
+    pub fn now(&self) -> jiff::Timestamp {
+        self.clock.now()
+    }
+
+    /// Tells observers of text on its way.
+    pub fn delta(&self, bytes: usize) {
+        for observer in &self.observers {
+            observer.delta(bytes);
+        }
+    }
+
+    /// The state after everything that was written.
+    pub fn state(&self) -> RunState {
+        self.lock().state.clone()
+    }
+
+    /// Why the log cannot be written any more.
+    pub fn failure(&self) -> Option<String> {
+        self.lock().failed.clone()
+    }
+
+    /// Takes secrets out of a text that goes elsewhere.
+    pub fn redact(&self, text: String) -> String {
+        self.redactor.text(text)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn write(file: &mut File, record: &Record, durable: bool) -> io::Result<()> {
+    let mut line = to_line(record).map_err(io::Error::other)?;
+    line.push('\n');
+    file.write_all(line.as_bytes())?;
+    if durable { file.sync_data() } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::log::read_log;
+
+    fn notice(text: &str) -> Event {
+        Event::Notice { message: text.into() }
+    }
+
+    #[test]
+    fn the_fold_of_the_log_is_the_state_and_secrets_stay_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.log");
+        let file = File::create(&path).unwrap();
+        let journal =
+            Journal::new(file, Arc::new(SystemClock), Redactor::new(["sk-secret-1".to_owned()]), Vec::new());
+        let oid = "1".repeat(40).parse::<crate::workspace::Oid>().unwrap();
+        journal.append(notice("the key is sk-secret-1")).unwrap();
+        journal.append(Event::IterationStarted { parent: oid }).unwrap();
+        let error = Event::AgentError { candidate: 0, error: "limit".into(), message: "x".into() };
+        journal.append(error).unwrap();
+        let log = read_log(&path).unwrap();
+        assert_eq!(log.records.iter().map(|r| r.iteration).collect::<Vec<_>>(), [0, 1, 1]);
+        assert_eq!(RunState::fold(&log.records), journal.state());
+        assert_eq!(journal.state().failures_in_a_row, 1);
+        assert!(!std::fs::read_to_string(&path).unwrap().contains("sk-secret-1"));
+    }
+
+    #[test]
+    fn after_a_failed_write_nothing_more_is_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.log");
+        std::fs::write(&path, "").unwrap();
+        let read_only = File::open(&path).unwrap();
+        let journal = Journal::new(read_only, Arc::new(SystemClock), Redactor::default(), Vec::new());
+        assert!(journal.append(notice("a")).is_err());
+        assert!(journal.failure().is_some_and(|why| why.starts_with("the log could not be written")));
+        assert!(journal.append(notice("b")).is_err());
+    }
+}

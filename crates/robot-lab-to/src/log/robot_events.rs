@@ -1,0 +1,86 @@
+//! What a robot does, as records of the run: clipped, so that the log stays bounded.
+
+use super::Journal;
+use crate::event::Event;
+use crate::shell::head_and_tail;
+use robot_lab::{EventSink, FinishReason, RobotEvent};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest text of an event, in bytes.
+const MAX_TEXT: usize = 4_000;
+
+/// Writes a robot's events to the journal. A failure to write is kept by the journal, which stops the run.
+pub struct RobotEvents {
+    /// Where to.
+    pub journal: Arc<Journal>,
+    /// Whose.
+    pub candidate: u32,
+}
+
+impl EventSink for RobotEvents {
+    fn emit(&self, event: RobotEvent) {
+        let candidate = self.candidate;
+        let event = match event {
+            RobotEvent::TurnStarted { .. } => return,
+            RobotEvent::TextDelta { text } | RobotEvent::ReasoningDelta { text } => {
+                return self.journal.delta(text.len());
+            }
+            RobotEvent::ModelFinished { model, usage, finish, elapsed } => {
+                Event::model_finished(candidate, model, usage, finish.map(name_of), millis(elapsed))
+            }
+            RobotEvent::ModelFailed { kind, message, retry_in } => Event::ModelFailed {
+                candidate,
+                kind: kind.name().to_owned(),
+                message: head_and_tail(&message, MAX_TEXT),
+                retry_in_ms: retry_in.map(millis),
+            },
+            RobotEvent::ToolStarted { call_id, tool, arguments } => {
+                Event::ToolStarted { candidate, call_id, tool, arguments: clip(arguments) }
+            }
+            RobotEvent::ToolFinished { call_id, tool, ok, text, elapsed } => Event::ToolFinished {
+                candidate,
+                call_id,
+                tool,
+                ok,
+                output: head_and_tail(&text, MAX_TEXT),
+                elapsed_ms: millis(elapsed),
+            },
+        };
+        // The journal remembers that it failed, and the driver looks before it goes on.
+        self.journal.note(event);
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn name_of(finish: FinishReason) -> String {
+    match finish {
+        FinishReason::Stop => "stop".into(),
+        FinishReason::ToolCalls => "tool_calls".into(),
+        FinishReason::Length => "length".into(),
+        FinishReason::ContentFilter => "content_filter".into(),
+        FinishReason::Other(other) => head_and_tail(&other, 100),
+    }
+}
+
+/// Arguments with long texts cut; arguments with too many values as one text.
+fn clip(arguments: Value) -> Value {
+    match arguments {
+        Value::String(text) => Value::String(head_and_tail(&text, MAX_TEXT)),
+        Value::Object(map) if map.len() <= 20 => map
+            .into_iter()
+            .map(|(key, value)| match value {
+                Value::String(text) => (key, Value::String(head_and_tail(&text, MAX_TEXT))),
+                Value::Array(_) | Value::Object(_) if value.to_string().len() > MAX_TEXT => {
+                    (key, Value::String(head_and_tail(&value.to_string(), MAX_TEXT)))
+                }
+                value => (key, value),
+            })
+            .collect(),
+        other => Value::String(head_and_tail(&other.to_string(), MAX_TEXT)),
+    }
+}

@@ -1,0 +1,187 @@
+//! The directory of a run: `run.log`, `run.json`, `notes.md`.
+
+use super::RunId;
+use crate::iteration::{RunState, StopReason};
+use crate::workspace::Oid;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// The version of `run.json`.
+pub const STATE_VERSION: u32 = 1;
+
+/// `run.json`: what lists and resumes a run. It is made from the log and can be made again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunFile {
+    /// The version of the format.
+    pub version: u32,
+    /// The run.
+    pub run_id: String,
+    /// What the user wants.
+    pub objective: String,
+    /// The run branch.
+    pub branch: String,
+    /// Where it began.
+    pub base: Oid,
+    /// The model, as `provider/name`.
+    pub model: String,
+    /// The command that grades.
+    pub verify_command: Option<String>,
+    /// When the run began.
+    pub started: Timestamp,
+    /// When this was written.
+    pub updated: Timestamp,
+    /// Why the run ended; `None` while it goes on.
+    pub reason: Option<StopReason>,
+    /// The fold of the log.
+    pub state: RunState,
+}
+
+/// The directory of one run.
+#[derive(Clone, Debug)]
+pub struct RunDir {
+    path: PathBuf,
+}
+
+impl RunDir {
+    /// Makes the directory of a new run under `run_dir`. Fails when it is there already.
+    pub fn create(run_dir: &Path, id: &RunId) -> io::Result<Self> {
+        let runs = run_dir.join("runs");
+        DirBuilder::new().recursive(true).mode(0o700).create(&runs)?;
+        let path = runs.join(id.as_str());
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self { path })
+    }
+
+    /// The runs under `run_dir`, oldest first.
+    pub fn list(run_dir: &Path) -> io::Result<Vec<(RunId, Self)>> {
+        let entries = match fs::read_dir(run_dir.join("runs")) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut runs = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            if let Some(id) = entry.file_name().to_str().and_then(RunId::parse) {
+                runs.push((id, Self { path: entry.path() }));
+            }
+        }
+        runs.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(runs)
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The log.
+    pub fn log(&self) -> PathBuf {
+        self.path.join("run.log")
+    }
+
+    /// The notes.
+    pub fn notes(&self) -> PathBuf {
+        self.path.join("notes.md")
+    }
+
+    fn state(&self) -> PathBuf {
+        self.path.join("run.json")
+    }
+
+    /// Creates the log and holds the run by a lock on it, until the file is closed.
+    pub fn create_log(&self) -> io::Result<File> {
+        let log = OpenOptions::new().append(true).create_new(true).mode(0o600).open(self.log())?;
+        log.try_lock().map_err(io::Error::from)?;
+        Ok(log)
+    }
+
+    /// Whether a process holds the run.
+    pub fn is_held(&self) -> io::Result<bool> {
+        match File::open(self.log())?.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Writes `run.json` whole or not at all.
+    pub fn save(&self, file: &RunFile) -> io::Result<()> {
+        let json = serde_json::to_vec_pretty(file).map_err(io::Error::other)?;
+        let mut new = tempfile::NamedTempFile::new_in(&self.path)?;
+        new.write_all(&json)?;
+        new.as_file().sync_all()?;
+        new.persist(self.state()).map_err(|error| error.error)?;
+        File::open(&self.path)?.sync_all()
+    }
+
+    /// Reads `run.json`. A newer version is refused by name.
+    pub fn load(&self) -> io::Result<RunFile> {
+        let path = self.state();
+        let invalid = |why: String| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("{}: {why}; it was left as it is", path.display()))
+        };
+        let json: serde_json::Value =
+            serde_json::from_slice(&fs::read(&path)?).map_err(|error| invalid(error.to_string()))?;
+        match json.get("version").and_then(serde_json::Value::as_u64) {
+            Some(version) if version > u64::from(STATE_VERSION) => {
+                return Err(invalid(format!("version {version} is newer than {STATE_VERSION}; use a newer robot-to")));
+            }
+            Some(_) => {}
+            None => return Err(invalid("it has no version; it is not of this robot-to".into())),
+        }
+        serde_json::from_value(json).map_err(|error| invalid(error.to_string()))
+    }
+
+    /// Removes the directory of a run that never began.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        fs::remove_dir_all(&self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id() -> RunId {
+        RunId::parse("20261130-010203-abcdef").unwrap()
+    }
+
+    #[test]
+    fn a_run_is_listed_held_and_saved_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(RunDir::list(dir.path()).unwrap().is_empty());
+        let run = RunDir::create(dir.path(), &id()).unwrap();
+        assert!(RunDir::create(dir.path(), &id()).is_err(), "an id is used once");
+        let log = run.create_log().unwrap();
+        assert!(run.is_held().unwrap());
+        drop(log);
+        assert!(!run.is_held().unwrap());
+        let now = "2026-11-30T01:02:03Z".parse().unwrap();
+        let file = RunFile {
+            version: STATE_VERSION,
+            run_id: id().to_string(),
+            objective: "x".into(),
+            branch: "robot-to/x".into(),
+            base: "1".repeat(40).parse().unwrap(),
+            model: "script/a".into(),
+            verify_command: None,
+            started: now,
+            updated: now,
+            reason: Some(StopReason::interrupted()),
+            state: RunState::default(),
+        };
+        run.save(&file).unwrap();
+        assert_eq!(run.load().unwrap(), file);
+        assert_eq!(RunDir::list(dir.path()).unwrap().len(), 1);
+        run.save(&RunFile { version: 99, ..file }).unwrap();
+        let error = run.load().unwrap_err().to_string();
+        assert!(error.contains("version 99 is newer than 1"), "{error}");
+        std::fs::write(run.path().join("run.json"), "{\"iteration\": 3}").unwrap();
+        assert!(run.load().unwrap_err().to_string().contains("not of this robot-to"));
+    }
+}

@@ -1,0 +1,75 @@
+//! Runs shell commands for tools and evals: one helper process each, with the run's environment.
+
+use robot_exec::{Capture, Command, Env, Exec, ExecError, Output};
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Bytes kept of each end of an output. Enough for what models and people are shown.
+const KEEP: usize = 64 * 1024;
+
+/// A shell with a fixed environment.
+#[derive(Clone, Debug)]
+pub struct Shell {
+    exec: Exec,
+    env: Env,
+    program: OsString,
+}
+
+impl Shell {
+    /// A shell program, such as `/bin/sh`, that takes `-c`.
+    pub fn new(exec: Exec, env: Env, program: impl Into<OsString>) -> Self {
+        Self { exec, env, program: program.into() }
+    }
+
+    /// Runs `script` in `dir`. Standard error goes where standard output goes. Everything that it started has ended
+    /// when this returns.
+    pub async fn run(
+        &self,
+        script: &str,
+        dir: &Path,
+        timeout: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Output, ExecError> {
+        let command = Command::new(&self.program, dir)
+            .args(["-c", script])
+            .env(self.env.clone())
+            .timeout(timeout)
+            .capture(Capture::new(KEEP, KEEP));
+        self.exec.run(&command, cancel).await
+    }
+}
+
+/// Head and tail of a text, in at most about `max` bytes, with a line between that says how much is left out.
+pub fn head_and_tail(text: &str, max: usize) -> String {
+    if text.len() <= max {
+        return text.to_owned();
+    }
+    let half = max / 2;
+    let head = text.get(..text.floor_char_boundary(half)).unwrap_or_default();
+    let tail = text.get(text.ceil_char_boundary(text.len() - half)..).unwrap_or_default();
+    let left = text.len() - head.len() - tail.len();
+    format!("{head}\n[… {left} bytes left out …]\n{tail}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn head_and_tail_are_bounded_and_never_cut_a_character(text in "[aé🙂\n]{0,200}", max in 0usize..100) {
+            let cut = head_and_tail(&text, max);
+            if text.len() <= max {
+                prop_assert_eq!(cut, text);
+            } else {
+                let (head, rest) = cut.split_once("\n[… ").unwrap();
+                let tail = rest.split_once("…]\n").unwrap().1;
+                prop_assert!(text.starts_with(head) && text.ends_with(tail));
+                prop_assert!(head.len() + tail.len() <= max);
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `submit_iteration_result`: the robot's report, which ends its work.
+
+use crate::iteration::Submission;
+use async_trait::async_trait;
+use robot_lab::{Abort, ToolCx, ToolOutcome, ToolPart, TypedTool};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The name of the tool.
+pub const SUBMIT: &str = "submit_iteration_result";
+
+/// Where a submission waits until the turn is over.
+#[derive(Clone, Debug, Default)]
+pub struct Submissions(Arc<Mutex<Option<Submission>>>);
+
+impl Submissions {
+    /// Takes the submission of this turn.
+    pub fn take(&self) -> Option<Submission> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, submission: Submission) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(submission);
+    }
+}
+
+/// Takes the robot's report.
+pub struct SubmitResult(pub Submissions);
+
+/// The report.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+pub struct SubmitArgs {
+    /// Did this iteration make meaningful progress? Changing nothing is not success.
+    success: bool,
+    /// One sentence: what was done, or why it stopped.
+    summary: String,
+    /// Files or changes made in this iteration.
+    #[serde(default)]
+    key_changes: Vec<String>,
+    /// Facts that help later iterations.
+    #[serde(default)]
+    key_learnings: Vec<String>,
+    /// Set when the stop condition, if there is one, is met.
+    #[serde(default)]
+    should_fully_stop: bool,
+}
+
+#[async_trait]
+impl TypedTool for SubmitResult {
+    type Args = SubmitArgs;
+    const NAME: &'static str = SUBMIT;
+    const DESCRIPTION: &'static str =
+        "Report the result of this iteration. Call it exactly once, at the end: it ends your work.";
+
+    async fn run(&self, args: SubmitArgs, _cx: &ToolCx<'_>) -> Result<ToolOutcome, Abort> {
+        if args.summary.trim().is_empty() {
+            return Ok(ToolOutcome::BadCall("the summary is empty; say in one sentence what was done".into()));
+        }
+        self.0.put(Submission {
+            success: args.success,
+            summary: args.summary,
+            key_changes: args.key_changes,
+            key_learnings: args.key_learnings,
+            should_fully_stop: args.should_fully_stop,
+        });
+        Ok(ToolOutcome::Finished(vec![ToolPart::text("submitted")]))
+    }
+}

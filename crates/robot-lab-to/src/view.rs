@@ -1,0 +1,52 @@
+//! What surfaces draw: one fold over the records, shared by all of them.
+
+use crate::event::{Event, Record};
+use jiff::Timestamp;
+
+/// A run as people see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunView {
+    /// When the first record was written.
+    pub started: Option<Timestamp>,
+    /// The present iteration.
+    pub iteration: u32,
+    /// Tokens so far, read and written.
+    pub tokens: u64,
+    /// Whether a part of them is an estimate.
+    pub estimated: bool,
+    /// Iterations committed.
+    pub commits: u32,
+    /// What is being done, in a word or two.
+    pub doing: &'static str,
+}
+
+impl RunView {
+    /// Takes the next record in.
+    pub fn apply(&mut self, record: &Record) {
+        self.started.get_or_insert(record.ts);
+        self.iteration = record.iteration;
+        match &record.event {
+            Event::ModelFinished { input_tokens, output_tokens, estimated, .. } => {
+                self.tokens = self.tokens.saturating_add(input_tokens.saturating_add(*output_tokens));
+                self.estimated |= estimated;
+                self.doing = "working";
+            }
+            Event::AgentStarted { .. } | Event::ToolFinished { .. } => self.doing = "thinking",
+            Event::ToolStarted { .. } => self.doing = "working",
+            Event::SnapshotStarted { .. } => self.doing = "taking a snapshot",
+            Event::EvalStarted { .. } => self.doing = "grading",
+            Event::CommitStarted { .. } => self.doing = "committing",
+            Event::Committed { .. } => {
+                self.commits += 1;
+                self.doing = "between iterations";
+            }
+            event if event.is_outcome() => self.doing = "between iterations",
+            _ => {}
+        }
+    }
+
+    /// Seconds from the first record to `now`.
+    pub fn elapsed_seconds(&self, now: Timestamp) -> i64 {
+        self.started.map_or(0, |started| now.as_second() - started.as_second()).max(0)
+    }
+}

@@ -1,0 +1,111 @@
+//! Our own robot as a worker: a fresh one, with fresh tools and hooks, for each candidate.
+
+use super::submit_only::SubmitOnly;
+use super::{Seat, Session, Worker, WorkerError};
+use crate::iteration::{StopKind, StopReason, TurnEnd};
+use crate::shell::Shell;
+use crate::tools::{Bash, Edit, Read, Root, Submissions, SubmitResult, Write};
+use async_trait::async_trait;
+use robot_lab::robot::RetryPolicy;
+use robot_lab::{Hook, Model, ModelErrorKind, Robot, RunError, StopReason as RobotStop, Toolset};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Tool calls that a robot may still make once it is ordered to submit.
+const ORDERED_CALLS: u32 = 3;
+
+/// Builds robots over one model.
+pub struct RobotWorker {
+    /// The model.
+    pub model: Arc<dyn Model>,
+    /// Where `bash` runs its commands.
+    pub shell: Shell,
+    /// Tool calls of one iteration.
+    pub max_tool_calls: u32,
+    /// Quick retries of one request.
+    pub max_retries: u32,
+}
+
+#[async_trait]
+impl Worker for RobotWorker {
+    fn name(&self) -> String {
+        self.model.id().to_string()
+    }
+
+    async fn open(&self, system: &str, seat: Seat) -> Result<Box<dyn Session>, WorkerError> {
+        let root = Arc::new(Root::open(&seat.workspace, &seat.start, &seat.user_top)?);
+        let submissions = Submissions::default();
+        let mut tools = Toolset::new();
+        tools.add_typed(Read(Arc::clone(&root)))?;
+        tools.add_typed(Write(Arc::clone(&root)))?;
+        tools.add_typed(Edit(root))?;
+        tools.add_typed(Bash { shell: self.shell.clone(), dir: seat.workspace.join(&seat.start) })?;
+        tools.add_typed(SubmitResult(submissions.clone()))?;
+        let gate = Arc::new(SubmitOnly::default());
+        let robot = Robot::builder("robot-to", Arc::clone(&self.model))
+            .system(system)
+            .tools(tools)
+            .hook(Arc::clone(&gate) as Arc<dyn Hook>)
+            .events(seat.events)
+            .budget(seat.budget)
+            .max_tool_calls(self.max_tool_calls)
+            .retry(RetryPolicy { max_retries: self.max_retries, ..RetryPolicy::default() })
+            .build();
+        Ok(Box::new(RobotSession { robot, submissions, gate, calls_left: self.max_tool_calls }))
+    }
+}
+
+struct RobotSession {
+    robot: Robot,
+    submissions: Submissions,
+    gate: Arc<SubmitOnly>,
+    calls_left: u32,
+}
+
+#[async_trait]
+impl Session for RobotSession {
+    async fn turn(&mut self, message: &str, cancel: &CancellationToken) -> TurnEnd {
+        self.robot.set_max_tool_calls(self.calls_left);
+        let outcome = self.robot.run(message, cancel).await;
+        if let Ok(result) = &outcome {
+            self.calls_left = self.calls_left.saturating_sub(result.tool_calls);
+        }
+        if let Some(submission) = self.submissions.take() {
+            return TurnEnd::Submitted(submission);
+        }
+        end_of(outcome)
+    }
+
+    async fn order(&mut self, message: &str, cancel: &CancellationToken) -> TurnEnd {
+        self.gate.close();
+        self.calls_left = ORDERED_CALLS;
+        self.turn(message, cancel).await
+    }
+}
+
+fn end_of(outcome: Result<robot_lab::RobotResult, RunError>) -> TurnEnd {
+    let error = |kind: &str, message: String| TurnEnd::Error { kind: kind.into(), message };
+    match outcome {
+        Ok(result) => match result.stop {
+            RobotStop::Budget => TurnEnd::Halted(StopReason::new(StopKind::MaxTokens, "max tokens reached")),
+            RobotStop::Cancelled => TurnEnd::Limit { limit: "cancelled".into() },
+            RobotStop::EndTurn if result.text.is_empty() => TurnEnd::Silent { stop: "empty reply".into() },
+            RobotStop::EndTurn | RobotStop::ToolFinished => TurnEnd::Silent { stop: "ended its turn".into() },
+            RobotStop::Hook(why) => TurnEnd::Silent { stop: why },
+            RobotStop::OutputLimit => TurnEnd::Silent { stop: "ran into its output limit".into() },
+            RobotStop::ContentFilter => TurnEnd::Silent { stop: "the provider withheld the reply".into() },
+        },
+        Err(RunError::ToolLoop { .. }) => TurnEnd::Limit { limit: "tool call limit reached".into() },
+        Err(RunError::BadCalls { count }) => error("bad calls", format!("{count} wrong tool calls in a row")),
+        Err(RunError::Aborted(abort)) => error("aborted", abort.to_string()),
+        Err(RunError::Transcript(fault)) => error("internal", fault.to_string()),
+        Err(RunError::Model(model)) => match model.kind {
+            kind if kind.is_permanent() => {
+                TurnEnd::Halted(StopReason::new(StopKind::Permanent, format!("the provider refuses: {}", model.message)))
+            }
+            ModelErrorKind::ContextLength => error("context length", model.message),
+            ModelErrorKind::ContentFilter => TurnEnd::Silent { stop: "the provider withheld the reply".into() },
+            _ => TurnEnd::Halted(StopReason::environment(model.message)),
+        },
+    }
+}

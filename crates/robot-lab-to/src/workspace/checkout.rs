@@ -1,0 +1,299 @@
+//! A directory that is brought exactly to a tree, over and over: the workspace of a robot, or a bench.
+//!
+//! Its index lies outside of it. Of what is inside, only the files count: a `.git` that a robot left, whatever it
+//! is, gets removed unread.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+
+use super::diff::{Entry, Mode};
+use super::git::GitError;
+use super::git_call::{Call, LONG_TIMEOUT};
+use super::{Oid, RunRepo, ZoneError, blocking, disk};
+
+/// Rounds in which stray `.gitignore` files are removed before everything else is.
+const IGNORE_ROUNDS: usize = 64;
+const GITIGNORES: &str = ":(glob)**/.gitignore";
+const GITATTRIBUTES: &str = ":(glob)**/.gitattributes";
+
+/// A working directory of the run, under a stable path, with an index that nothing inside can reach.
+#[derive(Debug)]
+pub struct Checkout {
+    pub(super) zones: RunRepo,
+    name: String,
+    pub(super) dir: PathBuf,
+    pub(super) index: PathBuf,
+    /// Device and inode of the directory that we made.
+    root: Option<(u64, u64)>,
+}
+
+/// What to mend before the next attempt to bring the directory to a tree; each step costs more than the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Repair {
+    Nothing,
+    Access,
+    Index,
+    Everything,
+}
+
+impl Checkout {
+    /// Names a checkout and makes its directory; one of an earlier process is taken over with its ignored files.
+    pub async fn create(zones: &RunRepo, name: &str) -> Result<Self, ZoneError> {
+        let plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+        if name.is_empty() || !name.bytes().all(plain) || name.starts_with('-') {
+            return Err(ZoneError::Name(name.to_owned()));
+        }
+        let work = zones.work();
+        let mut checkout = Self {
+            zones: zones.clone(),
+            name: name.to_owned(),
+            dir: work.checkout(name),
+            index: work.index(name),
+            root: None,
+        };
+        checkout.root = disk::identity(&checkout.dir);
+        checkout.guard().await?;
+        Ok(checkout)
+    }
+
+    /// The directory. It stays the same as long as the run lives.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The name it was created with.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Brings the directory exactly to a tree: tracked files as the tree has them, no other files, a fresh `.git`
+    /// whose `HEAD` is the commit `head` and whose index is the tree. Ignored files (build caches) stay.
+    ///
+    /// `tree` may be a commit. Nothing may run in the directory meanwhile.
+    pub async fn prepare(&mut self, tree: &Oid, head: &Oid) -> Result<(), ZoneError> {
+        let mut repairs = [Repair::Nothing, Repair::Access, Repair::Index, Repair::Everything]
+            .into_iter()
+            .peekable();
+        while let Some(repair) = repairs.next() {
+            match self.bring(tree, head, repair).await {
+                Err(error) if repairs.peek().is_none() || error.is_of_the_machine() => return Err(error),
+                Err(_) => {}
+                Ok(()) => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the directory and its index.
+    pub async fn remove(self) -> Result<(), ZoneError> {
+        self.forget(&self.dir).await?;
+        self.forget(&self.index).await
+    }
+
+    async fn bring(&mut self, target: &Oid, head: &Oid, repair: Repair) -> Result<(), ZoneError> {
+        match repair {
+            Repair::Nothing => {}
+            Repair::Access => self.restore_access().await?,
+            Repair::Index => self.forget(&self.index).await?,
+            Repair::Everything => {
+                self.forget(&self.index).await?;
+                self.forget(&self.dir).await?;
+            }
+        }
+        self.guard().await?;
+        self.forget(&self.dir.join(".git")).await?;
+        self.unlock().await?;
+        let reread = self.attributes_differ(target).await?;
+        self.read_tree(target).await?;
+        if reread {
+            // Attributes decide how files are written, also files that did not change.
+            self.forget(&self.index).await?;
+            self.read_tree(target).await?;
+        }
+        let entries = self.entries().await?;
+        self.remove_planted(&entries).await?;
+        self.clean().await?;
+        let (tree, seen) = (self.zones.tree_of(target).await?, self.zones.tree_of(head).await?);
+        self.renew_git(head).await?;
+        if tree != seen {
+            self.zones.lend(&tree, head, &self.dir.join(".git")).await?;
+        }
+        Ok(())
+    }
+
+    async fn read_tree(&self, target: &Oid) -> Result<(), GitError> {
+        self.call()
+            .args(["read-tree", "--reset", "-u", target.as_str()])
+            .timeout(LONG_TIMEOUT)
+            .run()
+            .await
+            .map(drop)
+    }
+
+    async fn attributes_differ(&self, target: &Oid) -> Result<bool, GitError> {
+        if !self.index.exists() {
+            return Ok(false);
+        }
+        let args = [
+            "diff-index",
+            "--cached",
+            "--name-only",
+            "-z",
+            target.as_str(),
+            "--",
+            GITATTRIBUTES,
+        ];
+        Ok(!self.call().args(args).run().await?.is_empty())
+    }
+
+    /// Removes untracked files. Ignore files go first, so that a stray one protects nothing.
+    async fn clean(&self) -> Result<(), ZoneError> {
+        for _ in 0..IGNORE_ROUNDS {
+            let args = ["ls-files", "-o", "-z", "--exclude-standard", "--", GITIGNORES];
+            let stray = self.call().args(args).run().await?;
+            let stray: Vec<PathBuf> = paths(&stray).map(|path| self.dir.join(path)).collect();
+            if stray.is_empty() {
+                break;
+            }
+            let work = self.zones.work().clone();
+            blocking(&self.dir, move || {
+                stray.iter().try_for_each(|path| work.remove(path))
+            })
+            .await?;
+        }
+        self.call()
+            .args(["clean", "-ffdq"])
+            .timeout(LONG_TIMEOUT)
+            .run()
+            .await?;
+        Ok(())
+    }
+
+    /// Removes what git does not see: repositories planted in directories of the tree, FIFOs, sockets and devices
+    /// there, and what lies in the directories of submodules.
+    async fn remove_planted(&self, entries: &[(PathBuf, Entry)]) -> Result<(), ZoneError> {
+        let (dir, work) = (self.dir.clone(), self.zones.work().clone());
+        let (mut tracked, submodules) = (tracked_dirs(entries), gitlinks(entries));
+        tracked.push(PathBuf::new());
+        blocking(&self.dir, move || {
+            for path in tracked {
+                for entry in fs::read_dir(dir.join(path))? {
+                    let entry = entry?;
+                    let kind = entry.file_type()?;
+                    if entry.file_name() == ".git" || !(kind.is_dir() || kind.is_file() || kind.is_symlink())
+                    {
+                        work.remove(&entry.path())?;
+                    }
+                }
+            }
+            for path in submodules {
+                let path = dir.join(path);
+                let empty = disk::identity(&path).is_some()
+                    && fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_none());
+                if !empty {
+                    work.remove(&path)?;
+                    fs::create_dir(&path)?;
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Makes sure that the directory is the one we made, and no link; anything else is removed and made anew.
+    async fn guard(&mut self) -> Result<(), ZoneError> {
+        let (dir, work, root) = (self.dir.clone(), self.zones.work().clone(), self.root);
+        let now = blocking(&self.dir, move || {
+            if root.is_none() || disk::identity(&dir) != root {
+                work.remove(&dir)?;
+                disk::private_dir(&dir)?;
+            }
+            disk::identity(&dir).ok_or_else(|| io::Error::other("the directory disappears"))
+        });
+        self.root = Some(now.await?);
+        Ok(())
+    }
+
+    pub(super) fn is_ours(&self) -> bool {
+        self.root.is_some() && disk::identity(&self.dir) == self.root
+    }
+
+    /// Removes the lock of a git call of ours that did not end well.
+    pub(super) async fn unlock(&self) -> Result<(), ZoneError> {
+        let mut lock = self.index.clone().into_os_string();
+        lock.push(".lock");
+        self.forget(Path::new(&lock)).await
+    }
+
+    pub(super) async fn restore_access(&self) -> Result<(), ZoneError> {
+        let dir = self.dir.clone();
+        blocking(&self.dir, move || {
+            disk::restore_access(&dir);
+            Ok(())
+        })
+        .await
+    }
+
+    pub(super) async fn forget(&self, path: &Path) -> Result<(), ZoneError> {
+        let (work, owned) = (self.zones.work().clone(), path.to_owned());
+        blocking(path, move || work.remove(&owned)).await
+    }
+
+    /// A call on the files of the directory, with the run repository and the private index.
+    pub(super) fn call(&self) -> Call {
+        self.zones.call().work_tree(&self.dir, &self.index)
+    }
+
+    /// Every entry of the private index.
+    pub(super) async fn entries(&self) -> Result<Vec<(PathBuf, Entry)>, GitError> {
+        let command = || "git ls-files --stage".to_owned();
+        let listed = self.call().args(["ls-files", "--stage", "-z"]).run().await?;
+        let entry = |line: &[u8]| {
+            let tab = line.iter().position(|byte| *byte == b'\t')?;
+            let (head, path) = line.split_at_checked(tab)?;
+            let mut words = head.split(|byte| *byte == b' ');
+            let entry = Entry {
+                mode: Mode::parse(words.next()?)?,
+                oid: Oid::from_output(words.next()?)?,
+            };
+            Some((OsString::from_vec(path.get(1..)?.to_vec()).into(), entry))
+        };
+        let lines = listed.split(|byte| *byte == 0).filter(|line| !line.is_empty());
+        lines
+            .map(|line| entry(line).ok_or_else(|| GitError::Output { command: command() }))
+            .collect()
+    }
+}
+
+/// The paths of a NUL-delimited list.
+pub(super) fn paths(listed: &[u8]) -> impl Iterator<Item = PathBuf> {
+    listed
+        .split(|byte| *byte == 0)
+        .filter(|path| !path.is_empty())
+        .map(|path| OsString::from_vec(path.to_vec()).into())
+}
+
+/// The directories below the root that hold entries of the tree.
+pub(super) fn tracked_dirs(entries: &[(PathBuf, Entry)]) -> Vec<PathBuf> {
+    let mut seen: HashSet<&Path> = HashSet::new();
+    for (path, _) in entries {
+        for dir in path.ancestors().skip(1).filter(|dir| !dir.as_os_str().is_empty()) {
+            if !seen.insert(dir) {
+                break;
+            }
+        }
+    }
+    seen.into_iter().map(Path::to_owned).collect()
+}
+
+/// The directories of submodules.
+pub(super) fn gitlinks(entries: &[(PathBuf, Entry)]) -> Vec<PathBuf> {
+    let links = entries.iter().filter(|(_, entry)| entry.mode == Mode::Gitlink);
+    links.map(|(path, _)| path.clone()).collect()
+}

@@ -1,0 +1,187 @@
+//! What a candidate changes, compared with its parent: paths, line counts, patch.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+
+use super::git::GitError;
+use super::git_call::Call;
+use super::{Oid, RunRepo};
+
+/// One path that differs. Renames are an addition and a deletion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The path in the tree.
+    pub path: PathBuf,
+    /// Before; none for an added path.
+    pub old: Option<Entry>,
+    /// After; none for a deleted path.
+    pub new: Option<Entry>,
+}
+
+/// What a tree holds at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// File, executable file, symbolic link or submodule.
+    pub mode: Mode,
+    /// The object.
+    pub oid: Oid,
+}
+
+/// The kinds of entries in a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// 100644, and old spellings of it.
+    File,
+    /// 100755.
+    Executable,
+    /// 120000.
+    Symlink,
+    /// 160000: the commit of a submodule.
+    Gitlink,
+}
+
+impl Mode {
+    /// Reads the six digits; none for the absent side of a change.
+    pub(super) fn parse(digits: &[u8]) -> Option<Self> {
+        match digits {
+            b"120000" => Some(Self::Symlink),
+            b"160000" => Some(Self::Gitlink),
+            b"100755" => Some(Self::Executable),
+            _ if digits.starts_with(b"100") => Some(Self::File),
+            _ => None,
+        }
+    }
+
+    /// True for files with content of their own.
+    #[must_use]
+    pub fn is_file(self) -> bool {
+        matches!(self, Self::File | Self::Executable)
+    }
+}
+
+/// Counts of a change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiffStat {
+    /// Paths that differ.
+    pub files: u64,
+    /// Lines added; binary files count none.
+    pub added: u64,
+    /// Lines removed.
+    pub removed: u64,
+}
+
+/// A patch, whole or its beginning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Patch {
+    /// The text; its encoding is that of the files.
+    pub bytes: Vec<u8>,
+    /// True when there is more.
+    pub truncated: bool,
+}
+
+impl RunRepo {
+    /// The paths in which `tree` differs from `parent`; both may be commits or trees.
+    pub async fn changed_paths(&self, parent: &Oid, tree: &Oid) -> Result<Vec<Change>, GitError> {
+        let listed = self
+            .diff(&["--raw", "-z", "--abbrev=64"], parent, tree)
+            .run()
+            .await?;
+        changes(&listed).ok_or_else(|| GitError::Output {
+            command: "git diff-tree --raw".to_owned(),
+        })
+    }
+
+    /// How much `tree` changes.
+    pub async fn diff_stat(&self, parent: &Oid, tree: &Oid) -> Result<DiffStat, GitError> {
+        let listed = self.diff(&["--numstat", "-z"], parent, tree).run().await?;
+        let mut stat = DiffStat::default();
+        for entry in listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
+            let mut counts = entry.splitn(3, |byte| *byte == b'\t').map(number);
+            stat.files += 1;
+            stat.added += counts.next().unwrap_or_default();
+            stat.removed += counts.next().unwrap_or_default();
+        }
+        Ok(stat)
+    }
+
+    /// The patch, at most `cap` bytes of it.
+    pub async fn patch(&self, parent: &Oid, tree: &Oid, cap: usize) -> Result<Patch, GitError> {
+        let output = self
+            .diff(&["--patch", "--full-index"], parent, tree)
+            .first(cap)
+            .output()
+            .await?;
+        if output.code != Some(0) && !output.truncated {
+            let command = "git diff-tree --patch".to_owned();
+            return Err(GitError::Failed {
+                command,
+                code: output.code,
+                stderr: output.stderr,
+            });
+        }
+        Ok(Patch {
+            bytes: output.stdout,
+            truncated: output.truncated,
+        })
+    }
+
+    fn diff(&self, options: &[&str], parent: &Oid, tree: &Oid) -> Call {
+        let call = self.call().args([
+            "diff-tree",
+            "-r",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+        ]);
+        call.args(options).args([parent.as_str(), tree.as_str(), "--"])
+    }
+}
+
+/// Line counts are decimal; git prints `-` for binary files.
+fn number(digits: &[u8]) -> u64 {
+    std::str::from_utf8(digits)
+        .ok()
+        .and_then(|digits| digits.parse().ok())
+        .unwrap_or_default()
+}
+
+/// Reads `:mode mode oid oid status NUL path NUL …`.
+fn changes(listed: &[u8]) -> Option<Vec<Change>> {
+    let mut parts = listed.split(|byte| *byte == 0);
+    let mut changes = Vec::new();
+    while let Some(head) = parts.next().filter(|head| !head.is_empty()) {
+        let mut words = head.strip_prefix(b":")?.split(|byte| *byte == b' ');
+        let (old, new) = (Mode::parse(words.next()?), Mode::parse(words.next()?));
+        let (old_oid, new_oid) = (Oid::from_output(words.next()?)?, Oid::from_output(words.next()?)?);
+        changes.push(Change {
+            path: OsString::from_vec(parts.next()?.to_vec()).into(),
+            old: old.map(|mode| Entry { mode, oid: old_oid }),
+            new: new.map(|mode| Entry { mode, oid: new_oid }),
+        });
+    }
+    Some(changes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raw_lists_are_read_as_bytes() {
+        let (a, z) = ("a".repeat(40), "0".repeat(40));
+        let raw = format!(":000000 120000 {z} {a} A\0x\ny\0:100755 000000 {a} {z} D\0-rf\0");
+        let found = changes(raw.as_bytes()).unwrap();
+        assert_eq!(found[0].path, PathBuf::from("x\ny"));
+        assert_eq!(
+            (found[0].old.as_ref(), found[0].new.as_ref().unwrap().mode),
+            (None, Mode::Symlink)
+        );
+        assert_eq!(
+            (found[1].old.as_ref().unwrap().mode, found[1].new.as_ref()),
+            (Mode::Executable, None)
+        );
+        assert!(changes(b"junk\0").is_none());
+        assert_eq!(changes(b""), Some(Vec::new()));
+    }
+}

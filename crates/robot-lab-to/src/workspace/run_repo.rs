@@ -1,0 +1,364 @@
+//! The two bare repositories of a run: `run.git` with everything that was made, and `visible.git` with what a
+//! robot may read.
+//!
+//! `run.git` borrows the user's objects, so that a snapshot costs only what changed. `visible.git` borrows
+//! nothing: it holds the latest ancestors of the base and the accepted commits, and no other branch of the user.
+
+use std::fs::{self, File};
+use std::io::{self, Seek as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::config_text::{Config, alternates_line};
+use super::discover::Setting;
+use super::git::{Git, GitError};
+use super::git_call::{Call, LONG_TIMEOUT};
+use super::{Identity, Ledger, Oid, WorkDir, ZoneError};
+
+/// How many commits of history a robot sees.
+const VISIBLE_COMMITS: usize = 100;
+const VISIBLE_REF: &str = "refs/heads/base";
+
+/// The repositories of one run. Cloning is cheap: all clones are the same run.
+#[derive(Clone, Debug)]
+pub struct RunRepo {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    git: Git,
+    work: WorkDir,
+    excludes: Vec<u8>,
+    settings: Vec<Setting>,
+    identity: Identity,
+    /// The branch of the run at the start has this format of ids: `sha1` or `sha256`.
+    format: String,
+}
+
+/// A commit to be made. The same specification always gives the same id.
+#[derive(Clone, Debug)]
+pub struct CommitSpec {
+    /// The graded tree.
+    pub tree: Oid,
+    /// Its only parent.
+    pub parent: Oid,
+    /// The whole message; taken as it is.
+    pub message: Vec<u8>,
+    /// Author and committer.
+    pub identity: Identity,
+    /// Seconds since 1970, UTC; author and committer date.
+    pub at: i64,
+}
+
+impl RunRepo {
+    /// Makes the repositories of a run, or brings those of an earlier process up to date.
+    ///
+    /// `tip` is the commit that robots start from: the base at first, the tip of the run branch on resume.
+    pub async fn create(git: &Git, ledger: &Ledger, work: &WorkDir, tip: &Oid) -> Result<Self, ZoneError> {
+        let facts = &ledger.facts;
+        let shared = Shared {
+            git: git.clone(),
+            work: work.clone(),
+            excludes: facts.excludes.clone(),
+            settings: facts.settings.clone(),
+            identity: facts.identity.clone(),
+            format: facts.format.clone(),
+        };
+        let zones = Self {
+            shared: Arc::new(shared),
+        };
+        let (run, visible) = (work.run_git(), work.visible_git());
+        for dir in [&run, &visible] {
+            zones.init(dir).await?;
+        }
+        let write = |path: &Path, bytes: &[u8]| {
+            fs::write(path, bytes).map_err(|source| ZoneError::Io {
+                path: path.to_owned(),
+                source,
+            })
+        };
+        write(
+            &run.join("objects/info/alternates"),
+            &alternates_line(&facts.objects),
+        )?;
+        write(&run.join("config"), &zones.config().bare().text())?;
+        write(&run.join("info/exclude"), &facts.excludes)?;
+        if let Some(shallow) = &facts.shallow {
+            write(&run.join("shallow"), shallow)?;
+        }
+        write(&visible.join("config"), &zones.config().bare().text())?;
+        zones.publish(tip).await?;
+        Ok(zones)
+    }
+
+    async fn init(&self, dir: &Path) -> Result<(), ZoneError> {
+        let format = format!("--object-format={}", self.shared.format);
+        let args = [
+            "init",
+            "--quiet",
+            "--bare",
+            "--template=",
+            "--initial-branch=base",
+            format.as_str(),
+            ".",
+        ];
+        super::disk::private_dir(dir).map_err(|source| ZoneError::Io {
+            path: dir.to_owned(),
+            source,
+        })?;
+        self.shared.git.hardened(dir).args(args).run().await?;
+        for part in ["info", "objects/info"] {
+            let path = dir.join(part);
+            fs::create_dir_all(&path).map_err(|source| ZoneError::Io { path, source })?;
+        }
+        Ok(())
+    }
+
+    /// The work directory of the run.
+    #[must_use]
+    pub fn work(&self) -> &WorkDir {
+        &self.shared.work
+    }
+
+    /// Makes the commit object in the run repository. Nothing points to it yet.
+    pub async fn commit_tree(&self, spec: &CommitSpec) -> Result<Oid, GitError> {
+        let date = format!("@{} +0000", spec.at);
+        let call = self
+            .call()
+            .args(["commit-tree", spec.tree.as_str(), "-p", spec.parent.as_str()]);
+        let call = call
+            .env("GIT_AUTHOR_NAME", &spec.identity.name)
+            .env("GIT_AUTHOR_EMAIL", &spec.identity.email);
+        let call = call.env("GIT_COMMITTER_NAME", &spec.identity.name);
+        let call = call.env("GIT_COMMITTER_EMAIL", &spec.identity.email);
+        call.env("GIT_AUTHOR_DATE", &date)
+            .env("GIT_COMMITTER_DATE", &date)
+            .stdin(spec.message.clone())
+            .oid()
+            .await
+    }
+
+    /// Keeps a discarded candidate under `refs/attempts/<iteration>-<candidate>`, with its reason as the message.
+    /// Keeping it again replaces it.
+    pub async fn keep_attempt(
+        &self,
+        iteration: u32,
+        candidate: u32,
+        tree: &Oid,
+        parent: &Oid,
+        reason: &str,
+    ) -> Result<Oid, GitError> {
+        let commit = self
+            .commit_tree(&CommitSpec {
+                tree: tree.clone(),
+                parent: parent.clone(),
+                message: reason.replace('\0', "").into_bytes(),
+                identity: self.shared.identity.clone(),
+                at: 0,
+            })
+            .await?;
+        let reference = format!("refs/attempts/{iteration}-{candidate}");
+        self.call()
+            .args(["update-ref", reference.as_str(), commit.as_str()])
+            .run()
+            .await?;
+        Ok(commit)
+    }
+
+    /// The commit kept for a discarded candidate, if there is one.
+    pub async fn attempt(&self, iteration: u32, candidate: u32) -> Result<Option<Oid>, GitError> {
+        let reference = format!("refs/attempts/{iteration}-{candidate}");
+        self.resolve(&self.shared.work.run_git(), &reference).await
+    }
+
+    /// The tree of a commit; a tree is its own.
+    pub async fn tree_of(&self, treeish: &Oid) -> Result<Oid, GitError> {
+        let wanted = format!("{treeish}^{{tree}}");
+        self.call()
+            .args(["rev-parse", "--verify", "--end-of-options", wanted.as_str()])
+            .oid()
+            .await
+    }
+
+    /// Packs what `commit` has and `old` has not.
+    pub(super) async fn pack(&self, commit: &Oid, old: &Oid) -> Result<File, ZoneError> {
+        self.pack_objects(&format!("{commit}\n^{old}\n"), &[]).await
+    }
+
+    async fn pack_objects(&self, revisions: &str, options: &[&str]) -> Result<File, ZoneError> {
+        let tmp = self.shared.work.tmp();
+        let failed = |source| ZoneError::Io {
+            path: tmp.clone(),
+            source,
+        };
+        let mut pack = tempfile::tempfile_in(&tmp).map_err(failed)?;
+        let out = pack.try_clone().map_err(failed)?;
+        let call = self
+            .call()
+            .args(["pack-objects", "--revs", "--stdout", "-q"])
+            .args(options);
+        call.stdin(revisions)
+            .stdout_file(out)
+            .timeout(LONG_TIMEOUT)
+            .run()
+            .await?;
+        pack.rewind().map_err(failed)?;
+        Ok(pack)
+    }
+
+    /// Lets robots see a commit whose parent they see.
+    pub(super) async fn publish(&self, commit: &Oid) -> Result<(), ZoneError> {
+        let visible = self.shared.work.visible_git();
+        let seen = self.resolve(&visible, VISIBLE_REF).await?;
+        if seen.as_ref() == Some(commit) {
+            return Ok(());
+        }
+        let (pack, boundary) = match &seen {
+            Some(seen) => (self.pack(commit, seen).await?, None),
+            None => self
+                .history(commit)
+                .await
+                .map(|(pack, boundary)| (pack, Some(boundary)))?,
+        };
+        let git = &self.shared.git;
+        let store = if seen.is_some() {
+            vec!["unpack-objects", "-q"]
+        } else {
+            vec!["index-pack", "--stdin"]
+        };
+        git.hardened(&visible)
+            .args(store)
+            .stdin_file(pack)
+            .timeout(LONG_TIMEOUT)
+            .run()
+            .await?;
+        if let Some(boundary) = boundary.filter(|lines| !lines.is_empty()) {
+            let path = visible.join("shallow");
+            fs::write(&path, boundary).map_err(|source| ZoneError::Io { path, source })?;
+        }
+        git.hardened(&visible)
+            .args(["update-ref", VISIBLE_REF, commit.as_str()])
+            .run()
+            .await?;
+        Ok(())
+    }
+
+    /// A pack of the latest ancestors, and the lines of the `shallow` file that cuts them off. Where the user's
+    /// repository does not hold all of the history (a partial clone), the commit alone.
+    async fn history(&self, commit: &Oid) -> Result<(File, String), ZoneError> {
+        let mut refused = None;
+        for depth in [VISIBLE_COMMITS, 1] {
+            let boundary = self.boundary(commit, depth).await?;
+            let mut revisions: String = boundary.iter().map(|oid| format!("--shallow {oid}\n")).collect();
+            revisions.push_str(&format!("{commit}\n"));
+            match self.pack_objects(&revisions, &["--shallow"]).await {
+                Ok(pack) => return Ok((pack, boundary.iter().map(|oid| format!("{oid}\n")).collect())),
+                Err(ZoneError::Git(error)) if error.is_refusal() => refused = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        let said = refused
+            .as_ref()
+            .map(GitError::stderr)
+            .unwrap_or_default()
+            .to_owned();
+        Err(ZoneError::MissingObjects {
+            commit: commit.clone(),
+            said,
+        })
+    }
+
+    /// The commits at which history of that depth ends.
+    async fn boundary(&self, commit: &Oid, depth: usize) -> Result<Vec<Oid>, GitError> {
+        let count = format!("--max-count={depth}");
+        let args = [
+            "rev-list",
+            "--topo-order",
+            "--parents",
+            count.as_str(),
+            commit.as_str(),
+        ];
+        let listed = self.call().args(args).run().await?;
+        let listed: Vec<Vec<Oid>> = String::from_utf8_lossy(&listed)
+            .lines()
+            .map(|line| line.split(' ').filter_map(|oid| oid.parse().ok()).collect())
+            .collect();
+        let cut = fs::read_to_string(self.shared.work.run_git().join("shallow")).unwrap_or_default();
+        let inside: std::collections::HashSet<&Oid> = listed.iter().filter_map(|line| line.first()).collect();
+        Ok(listed
+            .iter()
+            .filter_map(|line| line.split_first())
+            .filter(|(oid, parents)| {
+                parents.iter().any(|parent| !inside.contains(parent))
+                    || cut.lines().any(|line| line == oid.as_str())
+            })
+            .map(|(oid, _)| oid.clone())
+            .collect())
+    }
+
+    /// Copies the objects of a tree that `head` has not into a fresh git directory.
+    pub(super) async fn lend(&self, tree: &Oid, head: &Oid, git_dir: &Path) -> Result<(), ZoneError> {
+        let pack = self.pack(tree, head).await?;
+        let unpack = self
+            .shared
+            .git
+            .hardened(git_dir)
+            .config("core.fsync=none")
+            .args(["unpack-objects", "-q"]);
+        unpack.stdin_file(pack).timeout(LONG_TIMEOUT).run().await?;
+        Ok(())
+    }
+
+    async fn resolve(&self, git_dir: &Path, reference: &str) -> Result<Option<Oid>, GitError> {
+        let call = self.shared.git.hardened(git_dir);
+        let found = call
+            .args(["rev-parse", "--quiet", "--verify", "--end-of-options", reference])
+            .output()
+            .await?;
+        Ok(if found.code == Some(0) {
+            Oid::from_output(&found.stdout)
+        } else {
+            None
+        })
+    }
+
+    /// A call in the run repository.
+    pub(super) fn call(&self) -> Call {
+        self.shared.git.hardened(&self.shared.work.run_git())
+    }
+
+    /// What every git directory of the run is configured with.
+    pub(super) fn config(&self) -> Config {
+        Config::new(&self.shared.format, &self.shared.settings)
+    }
+
+    /// True when a setting of the user makes files differ from what the tree holds.
+    pub(super) fn converts(&self) -> bool {
+        self.shared
+            .settings
+            .iter()
+            .any(|Setting { key, value }| match key.as_str() {
+                "core.autocrlf" => value != b"false",
+                key => key == "core.eol" || key.starts_with("filter."),
+            })
+    }
+
+    pub(super) fn excludes(&self) -> &[u8] {
+        &self.shared.excludes
+    }
+}
+
+/// The file of alternates for a git directory that borrows from `visible.git`.
+pub(super) fn borrow_visible(work: &WorkDir) -> Vec<u8> {
+    alternates_line(&work.visible_git().join("objects"))
+}
+
+/// Where the history of `visible.git` ends, if it is cut.
+pub(super) fn visible_boundary(work: &WorkDir) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(work.visible_git().join("shallow")) {
+        Ok(lines) => Ok(Some(lines)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests of the loop against real repositories and processes.
+
+mod workspace;

@@ -1,0 +1,82 @@
+//! What a robot does, as it does it: one closed set of events. Events observe; hooks steer.
+
+use crate::model::{FinishReason, ModelErrorKind, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::time::Duration;
+
+/// One thing that happened during an invocation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum RobotEvent {
+    /// A request goes out.
+    TurnStarted {
+        /// Number of the turn within the invocation, from 1.
+        turn: u32,
+    },
+    /// A piece of text arrived. For people who watch; not meant for records.
+    TextDelta {
+        /// The piece.
+        text: String,
+    },
+    /// A piece of reasoning arrived.
+    ReasoningDelta {
+        /// The piece.
+        text: String,
+    },
+    /// A request ended, with a reply or without: this is where its tokens are counted.
+    ModelFinished {
+        /// The model, as `provider/name`.
+        model: String,
+        /// What it cost.
+        usage: Usage,
+        /// Why the reply ended; `None` when there is no whole reply.
+        finish: Option<FinishReason>,
+        /// How long it took.
+        elapsed: Duration,
+    },
+    /// A request failed.
+    ModelFailed {
+        /// The kind of failure.
+        kind: ModelErrorKind,
+        /// What happened.
+        message: String,
+        /// When it is sent again; `None` when it is not.
+        retry_in: Option<Duration>,
+    },
+    /// A tool call begins.
+    ToolStarted {
+        /// The call's id.
+        call_id: String,
+        /// The tool's name.
+        tool: String,
+        /// Its arguments.
+        arguments: Value,
+    },
+    /// A tool call ended.
+    ToolFinished {
+        /// The call's id.
+        call_id: String,
+        /// The tool's name.
+        tool: String,
+        /// Whether it did what was asked.
+        ok: bool,
+        /// What the model reads, all of it.
+        text: String,
+        /// How long it took.
+        elapsed: Duration,
+    },
+}
+
+/// Something that observes. It must be quick and cannot fail.
+pub trait EventSink: Send + Sync {
+    /// Takes one event.
+    fn emit(&self, event: RobotEvent);
+}
+
+/// A sink for nobody.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoEvents;
+
+impl EventSink for NoEvents {
+    fn emit(&self, _event: RobotEvent) {}
+}

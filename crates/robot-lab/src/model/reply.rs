@@ -1,0 +1,90 @@
+//! Folds the events of a stream into one whole reply.
+
+use super::{FinishReason, ModelError, ModelErrorKind, ModelEvent, Usage, estimate_tokens};
+use crate::message::{AssistantMessage, AssistantPart};
+
+/// One whole reply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelReply {
+    /// What the model said.
+    pub message: AssistantMessage,
+    /// What the request cost, estimated where the provider did not say.
+    pub usage: Usage,
+    /// Why the reply ended.
+    pub finish: FinishReason,
+}
+
+/// Collects a reply event by event, and knows at every moment what it has cost.
+#[derive(Debug)]
+pub struct ReplyBuilder {
+    parts: Vec<AssistantPart>,
+    usage: Option<Usage>,
+    finish: Option<FinishReason>,
+    estimated_input: u64,
+    output_bytes: usize,
+}
+
+impl ReplyBuilder {
+    /// Starts a reply to a request of about `estimated_input` tokens.
+    pub fn new(estimated_input: u64) -> Self {
+        Self {
+            parts: Vec::new(),
+            usage: None,
+            finish: None,
+            estimated_input,
+            output_bytes: 0,
+        }
+    }
+
+    /// Takes the next event.
+    pub fn push(&mut self, event: ModelEvent) {
+        match event {
+            ModelEvent::Text(more) => {
+                self.output_bytes += more.len();
+                match self.parts.last_mut() {
+                    Some(AssistantPart::Text { text }) => text.push_str(&more),
+                    _ => self.parts.push(AssistantPart::Text { text: more }),
+                }
+            }
+            ModelEvent::Reasoning(more) => {
+                self.output_bytes += more.len();
+                match self.parts.last_mut() {
+                    Some(AssistantPart::Reasoning { text }) => text.push_str(&more),
+                    _ => self.parts.push(AssistantPart::Reasoning { text: more }),
+                }
+            }
+            ModelEvent::Opaque(data) => self.parts.push(AssistantPart::Opaque { data }),
+            ModelEvent::CallProgress(bytes) => self.output_bytes += bytes,
+            ModelEvent::Call(call) => self.parts.push(AssistantPart::Call(call)),
+            ModelEvent::Usage(usage) => self.usage = Some(usage),
+            ModelEvent::Finished(reason) => self.finish = Some(reason),
+        }
+    }
+
+    /// What the request has cost so far: as reported, or estimated where nothing was reported.
+    pub fn usage(&self) -> Usage {
+        self.usage.unwrap_or_else(|| Usage {
+            input: self.estimated_input,
+            output: estimate_tokens(self.output_bytes),
+            estimated: true,
+            ..Usage::default()
+        })
+    }
+
+    /// The whole reply. A stream that ended without [`ModelEvent::Finished`] was cut: its tool calls may be cut too,
+    /// so there is no reply.
+    pub fn finish(self) -> Result<ModelReply, ModelError> {
+        let usage = self.usage();
+        match self.finish {
+            Some(finish) => Ok(ModelReply {
+                message: AssistantMessage { parts: self.parts },
+                usage,
+                finish,
+            }),
+            None => Err(ModelError::new(
+                ModelErrorKind::MalformedReply,
+                "the reply broke off before its end; nothing of it was used",
+            )),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Performs an invocation: asks the pure machine what is next, does it, and says how it went.
+
+use super::request::Requester;
+use super::turn::{Action, End, Invocation, MAX_BAD_CALLS};
+use super::{Robot, RobotResult, RunError, StopReason};
+use crate::event::RobotEvent;
+use crate::hook::{HookCx, NextModel, NextTool, Store, Turn, TurnAction};
+use crate::message::{ToolCall, ToolResult, Transcript};
+use crate::model::{ModelErrorKind, ModelReply, ModelRequest};
+use crate::tool::{Abort, ToolOutcome};
+use futures::future::FutureExt as _;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// How long a tool may go on after the invocation was cancelled, before it is dropped.
+const TOOL_GRACE: Duration = Duration::from_secs(1);
+
+pub(super) async fn run(
+    robot: &mut Robot,
+    message: &str,
+    cancel: &CancellationToken,
+) -> Result<RobotResult, RunError> {
+    let mut transcript = std::mem::take(&mut robot.transcript);
+    let store = Store::default();
+    let (outcome, usage) = {
+        let requester = Requester::new(robot, cancel);
+        let mut run = Run {
+            robot,
+            requester: &requester,
+            store: &store,
+            cancel,
+            turn: 0,
+        };
+        let outcome = run.invoke(message, &mut transcript).await;
+        for hook in &robot.hooks {
+            hook.after_run(&run.cx(), &outcome).await;
+        }
+        (outcome, requester.usage())
+    };
+    robot.transcript = transcript;
+    robot.usage += usage;
+    outcome
+}
+
+struct Run<'a> {
+    robot: &'a Robot,
+    requester: &'a Requester<'a>,
+    store: &'a Store,
+    cancel: &'a CancellationToken,
+    turn: u32,
+}
+
+impl<'a> Run<'a> {
+    fn cx(&self) -> HookCx<'a> {
+        HookCx {
+            robot: &self.robot.name,
+            turn: self.turn,
+            store: self.store,
+            cancel: self.cancel,
+        }
+    }
+
+    async fn invoke(&mut self, message: &str, transcript: &mut Transcript) -> Result<RobotResult, RunError> {
+        let started = Instant::now();
+        for hook in &self.robot.hooks {
+            hook.before_run(&self.cx()).await.map_err(RunError::Aborted)?;
+        }
+        transcript.push_user(message)?;
+        let mut machine = Invocation::new(self.robot.max_tool_calls);
+        let mut reply: Option<ModelReply> = None;
+        let mut results: Vec<ToolResult> = Vec::new();
+        let mut action = Action::Request;
+        let end = loop {
+            action = match action {
+                Action::Request => {
+                    self.turn += 1;
+                    results.clear();
+                    self.robot.sink.emit(RobotEvent::TurnStarted { turn: self.turn });
+                    match self.request(transcript).await {
+                        Ok(answer) => {
+                            transcript.push_assistant(answer.message.clone())?;
+                            let next = machine.replied(transcript.pending().to_vec(), &answer.finish);
+                            reply = Some(answer);
+                            next
+                        }
+                        Err(error) => match error.kind {
+                            ModelErrorKind::Cancelled => machine.unanswered(StopReason::Cancelled),
+                            ModelErrorKind::OverBudget => machine.unanswered(StopReason::Budget),
+                            _ => return Err(RunError::Model(error)),
+                        },
+                    }
+                }
+                Action::Run(call) => match self.call(call.clone()).await {
+                    Ok(outcome) => {
+                        let next = machine.ran(&outcome, self.cancel.is_cancelled());
+                        results.push(answer(transcript, call, outcome)?);
+                        next
+                    }
+                    Err(abort) => {
+                        let why = format!("the invocation was aborted: {abort}");
+                        answer(transcript, call, ToolOutcome::Failed(why.clone()))?;
+                        while let Some(open) = transcript.pending().first().cloned() {
+                            answer(transcript, open, ToolOutcome::Refused(why.clone()))?;
+                        }
+                        return Err(RunError::Aborted(abort));
+                    }
+                },
+                Action::Answer(call, outcome) => {
+                    results.push(answer(transcript, call, outcome)?);
+                    machine.answered()
+                }
+                Action::AfterTurn => {
+                    let next = match &reply {
+                        Some(reply) => {
+                            self.after_turn(&Turn {
+                                reply,
+                                results: &results,
+                            })
+                            .await
+                        }
+                        None => TurnAction::Continue,
+                    };
+                    machine.after_turn(next)
+                }
+                Action::Say(text) => {
+                    transcript.push_user(text)?;
+                    Action::Request
+                }
+                Action::Done(end) => break end,
+            };
+        };
+        match end {
+            End::Stop(stop) => Ok(RobotResult {
+                text: transcript.last_text(),
+                turns: self.turn,
+                tool_calls: machine.calls_run(),
+                usage: self.requester.usage(),
+                stop,
+                duration: started.elapsed(),
+            }),
+            End::ToolLoop => Err(RunError::ToolLoop {
+                limit: self.robot.max_tool_calls,
+            }),
+            End::BadCalls => Err(RunError::BadCalls { count: MAX_BAD_CALLS }),
+        }
+    }
+
+    async fn request(&self, transcript: &Transcript) -> Result<ModelReply, crate::model::ModelError> {
+        let request = ModelRequest {
+            system: self.robot.system.clone(),
+            messages: transcript.messages().to_vec(),
+            tools: self.robot.tools.specs(),
+            max_output_tokens: self.robot.max_output_tokens,
+        };
+        let requester = self.requester;
+        let send = move |request| requester.send(request).boxed();
+        let cx = self.cx();
+        NextModel {
+            cx: &cx,
+            hooks: &self.robot.hooks,
+            send: &send,
+        }
+        .run(request)
+        .await
+    }
+
+    async fn call(&self, call: ToolCall) -> Result<ToolOutcome, Abort> {
+        let started = Instant::now();
+        let (call_id, tool) = (call.id.clone(), call.name.clone());
+        self.robot.sink.emit(RobotEvent::ToolStarted {
+            call_id: call_id.clone(),
+            tool: tool.clone(),
+            arguments: call.arguments.clone(),
+        });
+        let cx = self.cx();
+        let next = NextTool {
+            cx: &cx,
+            hooks: &self.robot.hooks,
+            tools: &self.robot.tools,
+        };
+        let mut running = std::pin::pin!(next.run(call));
+        let outcome = tokio::select! {
+            outcome = &mut running => outcome,
+            () = self.cancel.cancelled() => timeout(TOOL_GRACE, running)
+                .await
+                .unwrap_or_else(|_| Ok(ToolOutcome::Failed("cancelled; it may have done a part".into()))),
+        };
+        let (ok, text) = match &outcome {
+            Ok(outcome) => (outcome.is_ok(), text_of(outcome)),
+            Err(abort) => (false, abort.to_string()),
+        };
+        self.robot.sink.emit(RobotEvent::ToolFinished {
+            call_id,
+            tool,
+            ok,
+            text,
+            elapsed: started.elapsed(),
+        });
+        outcome
+    }
+
+    async fn after_turn(&self, turn: &Turn<'_>) -> TurnAction {
+        for hook in &self.robot.hooks {
+            match hook.after_turn(&self.cx(), turn).await {
+                TurnAction::Continue => {}
+                action => return action,
+            }
+        }
+        TurnAction::Continue
+    }
+}
+
+fn text_of(outcome: &ToolOutcome) -> String {
+    let parts = outcome.clone().into_parts();
+    ToolResult {
+        call_id: String::new(),
+        parts,
+        ok: true,
+    }
+    .text()
+}
+
+fn answer(transcript: &mut Transcript, call: ToolCall, outcome: ToolOutcome) -> Result<ToolResult, RunError> {
+    let result = ToolResult {
+        call_id: call.id,
+        ok: outcome.is_ok(),
+        parts: outcome.into_parts(),
+    };
+    transcript.push_result(result.clone())?;
+    Ok(result)
+}

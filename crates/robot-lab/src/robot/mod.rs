@@ -1,0 +1,225 @@
+//! A robot: a model, a conversation, tools and hooks. One call of [`Robot::run`] is one invocation.
+
+mod driver;
+mod request;
+mod turn;
+
+pub use request::{ModelTimeouts, RetryPolicy};
+
+use crate::budget::TokenBudget;
+use crate::event::{EventSink, NoEvents};
+use crate::hook::Hook;
+use crate::message::Transcript;
+use crate::model::{Model, ModelError, Usage};
+use crate::tool::{Abort, Toolset};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How many tool calls an invocation may make unless told otherwise.
+pub const DEFAULT_MAX_TOOL_CALLS: u32 = 100;
+
+/// An agent. Its conversation goes on from one invocation to the next.
+pub struct Robot {
+    name: String,
+    model: Arc<dyn Model>,
+    system: String,
+    tools: Toolset,
+    hooks: Vec<Arc<dyn Hook>>,
+    sink: Arc<dyn EventSink>,
+    budget: Arc<TokenBudget>,
+    max_tool_calls: u32,
+    max_output_tokens: Option<u32>,
+    timeouts: ModelTimeouts,
+    retry: RetryPolicy,
+    transcript: Transcript,
+    usage: Usage,
+}
+
+/// How an invocation went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RobotResult {
+    /// The text of the last reply.
+    pub text: String,
+    /// Requests that were answered.
+    pub turns: u32,
+    /// Tool calls that ran.
+    pub tool_calls: u32,
+    /// What all requests cost, failed ones included.
+    pub usage: Usage,
+    /// Why it ended.
+    pub stop: StopReason,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// Why an invocation ended well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// The model had nothing more to do.
+    EndTurn,
+    /// A tool ended it ([`ToolOutcome::Finished`](crate::ToolOutcome::Finished)).
+    ToolFinished,
+    /// A hook ended it.
+    Hook(String),
+    /// The model ran into its limit of output tokens.
+    OutputLimit,
+    /// The provider withheld the reply.
+    ContentFilter,
+    /// The token budget is spent.
+    Budget,
+    /// The caller cancelled it.
+    Cancelled,
+}
+
+/// Why an invocation failed. The conversation is valid all the same: open calls are answered as not run.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RunError {
+    /// The model did not answer.
+    #[error("the model did not answer: {0}")]
+    Model(ModelError),
+    /// More tool calls than allowed.
+    #[error("tool call limit reached ({limit}); the conversation is intact, raise max_tool_calls to go on")]
+    ToolLoop {
+        /// The limit.
+        limit: u32,
+    },
+    /// Too many wrong calls in a row.
+    #[error("{count} wrong tool calls in a row; the conversation is intact")]
+    BadCalls {
+        /// How many.
+        count: u32,
+    },
+    /// A tool or a hook ended it.
+    #[error("aborted: {0}")]
+    Aborted(Abort),
+    /// A fault of this library: it built a conversation that no provider accepts.
+    #[error("internal: {0}")]
+    Transcript(#[from] crate::message::TranscriptError),
+}
+
+impl Robot {
+    /// Starts to build a robot.
+    pub fn builder(name: impl Into<String>, model: Arc<dyn Model>) -> RobotBuilder {
+        RobotBuilder {
+            robot: Self {
+                name: name.into(),
+                model,
+                system: String::new(),
+                tools: Toolset::new(),
+                hooks: Vec::new(),
+                sink: Arc::new(NoEvents),
+                budget: Arc::new(TokenBudget::default()),
+                max_tool_calls: DEFAULT_MAX_TOOL_CALLS,
+                max_output_tokens: None,
+                timeouts: ModelTimeouts::default(),
+                retry: RetryPolicy::default(),
+                transcript: Transcript::new(),
+                usage: Usage::default(),
+            },
+        }
+    }
+
+    /// Says `message` to the robot and lets it work until it has nothing more to do.
+    ///
+    /// Cancelling ends it at the next safe point, within about a second; open tool calls are answered as not run, so
+    /// the conversation can go on.
+    pub async fn run(&mut self, message: &str, cancel: &CancellationToken) -> Result<RobotResult, RunError> {
+        driver::run(self, message, cancel).await
+    }
+
+    /// The conversation so far.
+    pub fn transcript(&self) -> &Transcript {
+        &self.transcript
+    }
+
+    /// What all invocations cost together.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// Forgets the conversation. Prompt, tools, limits and token counts stay.
+    pub fn clear_messages(&mut self) {
+        self.transcript.clear();
+    }
+
+    /// Sets how many tool calls the next invocations may make each.
+    pub fn set_max_tool_calls(&mut self, limit: u32) {
+        self.max_tool_calls = limit;
+    }
+}
+
+/// Builds a [`Robot`].
+pub struct RobotBuilder {
+    robot: Robot,
+}
+
+impl RobotBuilder {
+    /// The system prompt.
+    #[must_use]
+    pub fn system(mut self, text: impl Into<String>) -> Self {
+        self.robot.system = text.into();
+        self
+    }
+
+    /// The tools; all of them are sent with every request.
+    #[must_use]
+    pub fn tools(mut self, tools: Toolset) -> Self {
+        self.robot.tools = tools;
+        self
+    }
+
+    /// Adds a hook, inside those added before.
+    #[must_use]
+    pub fn hook(mut self, hook: Arc<dyn Hook>) -> Self {
+        self.robot.hooks.push(hook);
+        self
+    }
+
+    /// Who observes.
+    #[must_use]
+    pub fn events(mut self, sink: Arc<dyn EventSink>) -> Self {
+        self.robot.sink = sink;
+        self
+    }
+
+    /// The budget that this robot's requests are charged to.
+    #[must_use]
+    pub fn budget(mut self, budget: Arc<TokenBudget>) -> Self {
+        self.robot.budget = budget;
+        self
+    }
+
+    /// How many tool calls each invocation may make.
+    #[must_use]
+    pub fn max_tool_calls(mut self, limit: u32) -> Self {
+        self.robot.max_tool_calls = limit;
+        self
+    }
+
+    /// The most tokens of one reply.
+    #[must_use]
+    pub fn max_output_tokens(mut self, limit: Option<u32>) -> Self {
+        self.robot.max_output_tokens = limit;
+        self
+    }
+
+    /// How long to wait for the model.
+    #[must_use]
+    pub fn timeouts(mut self, timeouts: ModelTimeouts) -> Self {
+        self.robot.timeouts = timeouts;
+        self
+    }
+
+    /// How often a failed request is sent again.
+    #[must_use]
+    pub fn retry(mut self, retry: RetryPolicy) -> Self {
+        self.robot.retry = retry;
+        self
+    }
+
+    /// The robot.
+    pub fn build(self) -> Robot {
+        self.robot
+    }
+}

@@ -1,0 +1,375 @@
+//! What users know of a robot: conversation, tools, hooks, limits, budget, cancellation.
+
+use async_trait::async_trait;
+use robot_lab::testing::{FakeModel, FakeReply, Recorder, assert_valid};
+use robot_lab::*;
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct EchoArgs {
+    /// What to say.
+    text: String,
+}
+
+struct Echo;
+
+#[async_trait]
+impl TypedTool for Echo {
+    type Args = EchoArgs;
+    const NAME: &'static str = "echo";
+    const DESCRIPTION: &'static str = "Says it again.";
+    async fn run(&self, args: EchoArgs, cx: &ToolCx<'_>) -> Result<ToolOutcome, Abort> {
+        Ok(match args.text.as_str() {
+            "submit" => ToolOutcome::Finished(vec![ToolPart::text("taken")]),
+            "abort" => return Err(Abort("enough".into())),
+            "panic" => std::panic::resume_unwind(Box::new("boom")),
+            "wait" => {
+                cx.cancel.cancelled().await;
+                ToolOutcome::Failed("stopped".into())
+            }
+            "hang" => std::future::pending().await,
+            text => ToolOutcome::text(text),
+        })
+    }
+}
+
+fn echo(text: &str) -> (&'static str, serde_json::Value) {
+    ("echo", json!({ "text": text }))
+}
+
+fn build(model: &Arc<FakeModel>) -> RobotBuilder {
+    let mut tools = Toolset::new();
+    tools.add_typed(Echo).unwrap();
+    Robot::builder("tester", Arc::clone(model) as Arc<dyn Model>)
+        .system("be brief")
+        .tools(tools)
+}
+
+fn results(robot: &Robot) -> Vec<String> {
+    let messages = robot.transcript().messages();
+    messages
+        .iter()
+        .filter_map(|m| {
+            if let Message::Tool(r) = m {
+                Some(r.text())
+            } else {
+                None
+            }
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_conversation_goes_on_from_run_to_run() {
+    let model = Arc::new(FakeModel::script([
+        FakeReply::calls([echo("one"), echo("two")]).usage(100, 10),
+        FakeReply::text("done").usage(120, 5),
+        FakeReply::text("again").usage(130, 1),
+    ]));
+    let mut robot = build(&model).build();
+    let first = robot.run("go", &CancellationToken::new()).await.unwrap();
+    assert_eq!(
+        (first.text.as_str(), first.turns, first.tool_calls),
+        ("done", 2, 2)
+    );
+    assert_eq!(
+        (first.usage.input, first.usage.output),
+        (220, 15),
+        "every request is metered"
+    );
+    assert_eq!(first.stop, StopReason::EndTurn);
+    robot.run("more", &CancellationToken::new()).await.unwrap();
+    assert_eq!(robot.usage().total(), 235 + 131);
+    let requests = model.requests();
+    assert_eq!(requests.len(), 3);
+    assert!(
+        requests
+            .iter()
+            .all(|r| r.tools.len() == 1 && r.system == "be brief"),
+        "attached tools are sent"
+    );
+    assert_eq!(requests[2].messages.len(), 6);
+    robot.clear_messages();
+    assert!(robot.transcript().messages().is_empty());
+    assert_eq!(
+        robot.usage().total(),
+        366,
+        "clearing messages leaves the counts alone"
+    );
+}
+
+#[tokio::test]
+async fn wrong_calls_are_answered_and_five_in_a_row_end_it() {
+    let bad = || FakeReply::calls([("nope", json!({})), ("echo", json!("{\"text\": "))]);
+    let model = Arc::new(FakeModel::script([bad(), bad(), bad()]));
+    let mut robot = build(&model).build();
+    let error = robot.run("go", &CancellationToken::new()).await.unwrap_err();
+    assert_eq!(error, RunError::BadCalls { count: 5 });
+    let results = results(&robot);
+    assert!(
+        results[0].contains("there is no tool `nope`; the tools are: echo"),
+        "{results:?}"
+    );
+    assert!(results[1].contains("not valid JSON"), "{results:?}");
+    assert!(results[5].contains("not run"), "{results:?}");
+    assert_valid(robot.transcript().messages());
+}
+
+#[tokio::test]
+async fn the_breaker_ends_a_runaway_and_the_robot_answers_without_clearing() {
+    let mut script: Vec<_> = (0..6).map(|_| FakeReply::calls([echo("step")])).collect();
+    script.push(FakeReply::text("fine"));
+    let model = Arc::new(FakeModel::script(script));
+    let mut robot = build(&model).max_tool_calls(5).build();
+    let error = robot.run("go", &CancellationToken::new()).await.unwrap_err();
+    assert_eq!(error, RunError::ToolLoop { limit: 5 });
+    assert_eq!(
+        results(&robot).len(),
+        6,
+        "five ran, the sixth was answered as not run"
+    );
+    assert_eq!(
+        robot
+            .run("how are you?", &CancellationToken::new())
+            .await
+            .unwrap()
+            .text,
+        "fine"
+    );
+}
+
+#[tokio::test]
+async fn a_finishing_tool_ends_the_invocation_without_another_request() {
+    let model = Arc::new(FakeModel::script([FakeReply::calls([
+        echo("submit"),
+        echo("late"),
+    ])]));
+    let mut robot = build(&model).build();
+    let result = robot.run("go", &CancellationToken::new()).await.unwrap();
+    assert_eq!(result.stop, StopReason::ToolFinished);
+    assert_eq!(
+        results(&robot),
+        ["taken", "refused: already submitted; this call was not run"]
+    );
+    assert_eq!(model.left(), 0);
+}
+
+#[tokio::test]
+async fn a_panic_is_an_answer_and_an_abort_leaves_a_valid_transcript() {
+    let model = Arc::new(FakeModel::script([
+        FakeReply::calls([echo("panic")]),
+        FakeReply::calls([echo("abort"), echo("late")]),
+    ]));
+    let mut robot = build(&model).build();
+    let error = robot.run("go", &CancellationToken::new()).await.unwrap_err();
+    assert_eq!(error, RunError::Aborted(Abort("enough".into())));
+    assert!(results(&robot)[0].contains("crashed"));
+    assert_valid(robot.transcript().messages());
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_ends_a_tool_that_listens_and_one_that_does_not() {
+    for (text, expected) in [
+        ("wait", "error: stopped"),
+        ("hang", "error: cancelled; it may have done a part"),
+    ] {
+        let model = Arc::new(FakeModel::script([FakeReply::calls([echo(text), echo("late")])]));
+        let mut robot = build(&model).build();
+        let cancel = CancellationToken::new();
+        let stopper = cancel.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            stopper.cancel();
+        });
+        let outcome = robot.run("go", &cancel).await;
+        assert_eq!(results(&robot)[0], expected);
+        assert_valid(robot.transcript().messages());
+        assert!(outcome.is_ok_and(|r| r.stop == StopReason::Cancelled));
+    }
+}
+
+#[tokio::test]
+async fn the_budget_cuts_in_the_middle_of_a_reply_and_books_the_estimate() {
+    let long = "x".repeat(400);
+    let mut events: Vec<_> = (0..100).map(|_| Ok(ModelEvent::Text(long.clone()))).collect();
+    events.push(Ok(ModelEvent::Finished(FinishReason::Stop)));
+    let model = Arc::new(FakeModel::script([FakeReply::events(events)]));
+    let budget = Arc::new(TokenBudget::new(Some(1_000), 0));
+    let recorder = Arc::new(Recorder::default());
+    let mut robot = build(&model)
+        .budget(Arc::clone(&budget))
+        .events(Arc::clone(&recorder) as Arc<dyn EventSink>)
+        .build();
+    let result = robot.run("go", &CancellationToken::new()).await.unwrap();
+    assert_eq!(result.stop, StopReason::Budget);
+    assert!(result.usage.estimated && result.usage.total() > 1_000 && result.usage.total() < 1_200);
+    assert_eq!(budget.spent(), result.usage.total());
+    let deltas = recorder
+        .events()
+        .iter()
+        .filter(|e| matches!(e, RobotEvent::TextDelta { .. }))
+        .count();
+    assert!(deltas < 12, "{deltas} of 100 pieces were read");
+    let next = robot.run("more", &CancellationToken::new()).await.unwrap();
+    assert_eq!(
+        next.stop,
+        StopReason::Budget,
+        "nothing is left, so nothing is sent"
+    );
+    assert_eq!(model.requests().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_request_is_sent_again_when_that_may_help() {
+    let cut = || FakeReply::events(vec![Ok(ModelEvent::Text("half".into()))]);
+    let model = Arc::new(FakeModel::script([
+        FakeReply::error(ModelErrorKind::Overloaded, "busy"),
+        cut(),
+        FakeReply::text("whole").usage(10, 1),
+    ]));
+    let mut robot = build(&model).build();
+    let result = robot.run("go", &CancellationToken::new()).await.unwrap();
+    assert_eq!(result.text, "whole");
+    assert!(
+        result.usage.estimated && result.usage.total() > 11,
+        "the cut reply is booked too: {:?}",
+        result.usage
+    );
+
+    let model = Arc::new(FakeModel::script([FakeReply::error(
+        ModelErrorKind::Auth,
+        "wrong key",
+    )]));
+    let error = build(&model)
+        .build()
+        .run("go", &CancellationToken::new())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, RunError::Model(e) if e.kind == ModelErrorKind::Auth),
+        "permanent: at once"
+    );
+
+    let limit = ModelErrorKind::RateLimited {
+        retry_after: Some(Duration::from_secs(18_000)),
+    };
+    let model = Arc::new(FakeModel::script([FakeReply::error(limit, "later")]));
+    let error = build(&model)
+        .build()
+        .run("go", &CancellationToken::new())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, RunError::Model(_)),
+        "a wait of five hours is the caller's to decide"
+    );
+}
+
+/// A hook that writes down what it sees.
+struct Log(&'static str, Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    fn note(&self, what: &str) {
+        self.1.lock().unwrap().push(format!("{} {what}", self.0));
+    }
+}
+
+#[async_trait]
+impl Hook for Log {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+    async fn before_run(&self, _cx: &HookCx<'_>) -> Result<(), Abort> {
+        self.note("before");
+        Ok(())
+    }
+    async fn around_model(
+        &self,
+        _cx: &HookCx<'_>,
+        request: ModelRequest,
+        next: NextModel<'_>,
+    ) -> Result<ModelReply, ModelError> {
+        self.note("model in");
+        let reply = next.run(request).await;
+        self.note("model out");
+        reply
+    }
+    async fn around_tool(
+        &self,
+        cx: &HookCx<'_>,
+        call: ToolCall,
+        next: NextTool<'_>,
+    ) -> Result<ToolOutcome, Abort> {
+        let seen = cx.store.get::<Mutex<u32>>();
+        *seen.lock().unwrap() += 1;
+        let n = *seen.lock().unwrap();
+        self.note(&format!("tool in {n}"));
+        if call.arguments == json!({"text": "forbidden"}) {
+            return Ok(ToolOutcome::Refused("not that".into()));
+        }
+        let outcome = next.run(call).await;
+        self.note("tool out");
+        outcome
+    }
+    async fn after_turn(&self, cx: &HookCx<'_>, _turn: &Turn<'_>) -> TurnAction {
+        self.note("turn");
+        if cx.turn == 1 && self.0 == "inner" {
+            TurnAction::Steer("hurry".into())
+        } else {
+            TurnAction::Continue
+        }
+    }
+    async fn after_run(&self, _cx: &HookCx<'_>, outcome: &Result<RobotResult, RunError>) {
+        self.note(if outcome.is_ok() {
+            "after ok"
+        } else {
+            "after error"
+        });
+    }
+}
+
+#[tokio::test]
+async fn hooks_wrap_in_order_and_share_a_store() {
+    let model = Arc::new(FakeModel::script([
+        FakeReply::calls([echo("a"), echo("forbidden")]),
+        FakeReply::text("ok"),
+    ]));
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let mut robot = build(&model)
+        .hook(Arc::new(Log("outer", Arc::clone(&log))))
+        .hook(Arc::new(Log("inner", Arc::clone(&log))))
+        .build();
+    robot.run("go", &CancellationToken::new()).await.unwrap();
+    let expected = [
+        "outer before",
+        "inner before",
+        "outer model in",
+        "inner model in",
+        "inner model out",
+        "outer model out",
+        "outer tool in 1",
+        "inner tool in 2",
+        "inner tool out",
+        "outer tool out",
+        "outer tool in 3",
+        "outer turn",
+        "inner turn",
+        "outer model in",
+        "inner model in",
+        "inner model out",
+        "outer model out",
+        "outer after ok",
+        "inner after ok",
+    ];
+    assert_eq!(*log.lock().unwrap(), expected);
+    assert_eq!(results(&robot)[1], "refused: not that");
+    assert!(
+        robot
+            .transcript()
+            .messages()
+            .contains(&Message::User { text: "hurry".into() })
+    );
+}

@@ -1,0 +1,121 @@
+//! Flags of a run.
+
+use clap::{ArgAction, Args};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The provider of a run that names none.
+pub(crate) const DEFAULT_PROVIDER: &str = "openai";
+
+/// Flags of a run.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// What should be better, in a sentence [default: read from standard input]
+    pub(crate) objective: Option<String>,
+    /// Read the objective from a file
+    #[arg(long, value_name = "FILE", conflicts_with = "objective")]
+    pub(crate) objective_file: Option<PathBuf>,
+
+    /// Who serves the model: openai (and whatever speaks its protocol), or script
+    #[arg(long, default_value = DEFAULT_PROVIDER, help_heading = "Model")]
+    pub(crate) provider: String,
+    /// The model's name; with --provider script, the file with the script
+    #[arg(long, default_value = "gpt-5.5", help_heading = "Model")]
+    pub(crate) model: String,
+    /// Where the model is served, such as http://localhost:11434/v1
+    #[arg(long, value_name = "URL", help_heading = "Model")]
+    pub(crate) base_url: Option<String>,
+    /// Do not show the model's words as they come; tokens are counted all the same
+    #[arg(long, help_heading = "Model")]
+    pub(crate) no_stream: bool,
+    /// Quick retries of one failed request
+    #[arg(long, value_name = "N", default_value_t = 2, help_heading = "Model")]
+    pub(crate) max_retries: u32,
+
+    /// The command that must exit 0 for a change to be committed
+    #[arg(long, visible_alias = "verify-command", value_name = "CMD", help_heading = "Grading")]
+    pub(crate) verify: Option<String>,
+    /// Seconds that the verify command may take
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds, help_heading = "Grading")]
+    pub(crate) verify_timeout: Duration,
+    /// How often a robot may repair a change that failed
+    #[arg(long, value_name = "N", default_value_t = 2, help_heading = "Grading")]
+    pub(crate) max_verify_repairs: u32,
+    /// Largest file that may be committed, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 50, help_heading = "Grading")]
+    pub(crate) max_file_mb: u64,
+
+    /// Stop after so many iterations
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "When to stop")]
+    pub(crate) max_iterations: Option<u32>,
+    /// Stop after so many tokens, read and written; also in the middle of a reply
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "When to stop")]
+    pub(crate) max_tokens: Option<u64>,
+    /// Stop after so much time: seconds, or 90m, 8h
+    #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "When to stop")]
+    pub(crate) max_time: Option<Duration>,
+    /// Stop after so many failures in a row
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..),
+          help_heading = "When to stop")]
+    pub(crate) max_consecutive_failures: u32,
+    /// Stop when the robot judges this true, after a commit
+    #[arg(long, value_name = "TEXT", help_heading = "When to stop")]
+    pub(crate) stop_when: Option<String>,
+
+    /// Tool calls that a robot may make in one iteration
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..),
+          help_heading = "The robot")]
+    pub(crate) max_tool_rounds: u32,
+    /// Time that a robot has for one iteration: seconds, or 90m, 8h
+    #[arg(long, value_name = "TIME", default_value = "3600", value_parser = seconds, help_heading = "The robot")]
+    pub(crate) iteration_timeout: Duration,
+    /// How often a robot that forgets to submit is asked to
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "The robot")]
+    pub(crate) max_submit_nudges: u32,
+    /// Let commands see this environment variable too (repeatable)
+    #[arg(long, value_name = "NAME", action = ArgAction::Append, help_heading = "The robot")]
+    pub(crate) env: Vec<String>,
+
+    /// Where runs are recorded, relative to the top of the repository
+    #[arg(long, value_name = "DIR", default_value = ".robot_lab_to", help_heading = "Where things go")]
+    pub(crate) run_dir: PathBuf,
+    /// Where private copies live [default: $XDG_STATE_HOME/robot-to]
+    #[arg(long, value_name = "DIR", help_heading = "Where things go")]
+    pub(crate) work_dir: Option<PathBuf>,
+    /// Keep the private copies at the end
+    #[arg(long, help_heading = "Where things go")]
+    pub(crate) keep_workspace: bool,
+    /// Print every event as a line of JSON on standard output
+    #[arg(long, help_heading = "Where things go")]
+    pub(crate) json: bool,
+}
+
+/// Reads `90`, `90s`, `90m` or `8h`; at least a second, at most a year.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
+        Some(number) if text.ends_with('m') => (number, 60),
+        Some(number) if text.ends_with('h') => (number, 3_600),
+        Some(number) => (number, 1),
+        None => (text, 1),
+    };
+    let seconds = number.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
+    match seconds {
+        Some(seconds @ 1..=31_536_000) => Ok(Duration::from_secs(seconds)),
+        _ => Err("give whole seconds, or minutes as 90m, or hours as 8h; at least 1 s and at most a year".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        for (text, expected) in [("1", 1), ("90s", 90), ("90m", 5_400), ("8h", 28_800)] {
+            assert_eq!(seconds(text), Ok(Duration::from_secs(expected)), "{text}");
+        }
+        for text in ["", "0", "-1", "h", "1.5h", "9d", "99999999999999999999", "9999999h", "é"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+    }
+}

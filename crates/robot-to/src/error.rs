@@ -1,0 +1,69 @@
+//! Errors as users see them: what failed, what caused it, what to do next.
+
+use crate::exit::Exit;
+use robot_lab_to::iteration::StopKind;
+use robot_lab_to::run::StartError;
+use std::error::Error;
+use std::process::ExitCode;
+
+/// An error that ends the program.
+#[derive(Debug)]
+pub(crate) struct CliError {
+    exit: Exit,
+    message: String,
+    hints: Vec<String>,
+}
+
+impl CliError {
+    /// A mistake in the command line, the settings or the repository.
+    pub(crate) fn configuration(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Configuration, message: message.into(), hints: Vec::new() }
+    }
+
+    /// Trouble outside.
+    pub(crate) fn environment(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Environment, message: message.into(), hints: Vec::new() }
+    }
+
+    /// A fault of ours.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Internal, message: message.into(), hints: Vec::new() }
+    }
+
+    /// Adds something that helps.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Prints the error and gives its code.
+    #[expect(clippy::print_stderr, reason = "this is where errors are printed")]
+    pub(crate) fn report(&self) -> ExitCode {
+        eprintln!("error: {}", self.message);
+        for hint in &self.hints {
+            eprintln!("hint: {hint}");
+        }
+        self.exit.into()
+    }
+}
+
+impl From<StartError> for CliError {
+    fn from(error: StartError) -> Self {
+        let exit = match &error {
+            StartError::Configuration(_) | StartError::Git(_) | StartError::Repository(_) | StartError::Branch(_) => {
+                Exit::Configuration
+            }
+            StartError::Halted(reason) if reason.kind == StopKind::Interrupted => Exit::Interrupted,
+            StartError::Halted(_) | StartError::Zone(_) | StartError::Io { .. } => Exit::Environment,
+            StartError::Prompt(_) => Exit::Internal,
+        };
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            message.push_str(&format!("\n  because: {error}"));
+            cause = error.source();
+        }
+        Self { exit, message, hints: Vec::new() }
+    }
+}

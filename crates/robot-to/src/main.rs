@@ -1,0 +1,37 @@
+//! The `robot-to` command: runs a robot unattended in a git repository, one gated commit per iteration.
+
+mod args;
+mod commands;
+mod error;
+mod exit;
+mod signal;
+mod surface;
+
+use args::{Cli, Command};
+use clap::Parser as _;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // Every command that a run starts is this program again, as a helper.
+    if let Some(code) = robot_exec::maybe_helper() {
+        return code;
+    }
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return error::CliError::internal(format!("no runtime: {error}")).report(),
+    };
+    let done = runtime.block_on(async {
+        match cli.command {
+            None => commands::run::run(cli.run).await,
+            Some(Command::Demo(demo)) => commands::demo::run(demo).await,
+            Some(Command::Runs(runs)) => commands::runs::run(&runs).await,
+        }
+    });
+    // A worker that is stuck in a system call must not hold the end up.
+    runtime.shutdown_background();
+    match done {
+        Ok(exit) => exit.into(),
+        Err(error) => error.report(),
+    }
+}

@@ -1,0 +1,205 @@
+//! One readable line per thing that happens, on standard error; on a terminal also a line that shows what goes on.
+
+use super::Style;
+use robot_lab_to::commit_message::{clip, one_line};
+use robot_lab_to::event::{Event, Record};
+use robot_lab_to::log::Observer;
+use robot_lab_to::view::RunView;
+use serde_json::Value;
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::{Mutex, PoisonError};
+
+/// Longest text of a line, in characters.
+const MAX_TEXT: usize = 160;
+
+/// Prints what happens.
+pub(crate) struct Plain {
+    style: Style,
+    terminal: bool,
+    words: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    view: RunView,
+    /// Bytes that the model wrote in the present reply.
+    written: usize,
+    /// Whether the progress line stands on the terminal.
+    progress: bool,
+}
+
+impl Plain {
+    /// A surface in this style. `words`: show how much the model has written of a reply on its way.
+    pub(crate) fn new(style: Style, words: bool) -> Self {
+        Self { style, terminal: std::io::stderr().is_terminal(), words, state: Mutex::default() }
+    }
+
+    /// Brings the progress line up to date; called about once a second.
+    pub(crate) fn tick(&self) {
+        if self.terminal {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            self.draw_progress(&mut state);
+        }
+    }
+
+    /// Takes the progress line away.
+    pub(crate) fn finish(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        clear(&mut state);
+    }
+
+    fn draw_progress(&self, state: &mut State) {
+        if state.view.started.is_none() || state.view.iteration == 0 {
+            return;
+        }
+        let now = jiff::Timestamp::now();
+        let written = if self.words && state.written > 0 { format!(", {} bytes", state.written) } else { String::new() };
+        let text = format!("{} {}{written} …", prefix(&state.view, now), state.view.doing);
+        drop(write!(std::io::stderr().lock(), "\r\x1b[2K{}", self.style.dim(&clip(&text, 78))));
+        state.progress = true;
+    }
+}
+
+impl Observer for Plain {
+    fn record(&self, record: &Record) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.view.apply(record);
+        if matches!(record.event, Event::ModelFinished { .. }) {
+            state.written = 0;
+        }
+        if let Some(text) = line(self.style, &record.event) {
+            clear(&mut state);
+            let before = match record.iteration {
+                0 => String::new(),
+                _ => format!("{} ", self.style.dim(&prefix(&state.view, record.ts))),
+            };
+            drop(writeln!(std::io::stderr().lock(), "{before}{text}"));
+        }
+        if self.terminal {
+            self.draw_progress(&mut state);
+        }
+    }
+
+    fn delta(&self, bytes: usize) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.written += bytes;
+    }
+}
+
+fn clear(state: &mut State) {
+    if std::mem::take(&mut state.progress) {
+        drop(write!(std::io::stderr().lock(), "\r\x1b[2K"));
+    }
+}
+
+/// `#3 1:02:33   12.3k tok`.
+fn prefix(view: &RunView, now: jiff::Timestamp) -> String {
+    let mark = if view.estimated { "~" } else { "" };
+    format!("#{:<2} {:>7} {:>7} tok", view.iteration, clock(view.elapsed_seconds(now)), format!("{mark}{}", count(view.tokens)))
+}
+
+/// Seconds as `m:ss` or `h:mm:ss`.
+pub(super) fn clock(seconds: i64) -> String {
+    let (h, m, s) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    if h > 0 { format!("{h}:{m:02}:{s:02}") } else { format!("{m}:{s:02}") }
+}
+
+/// A number in at most five characters.
+pub(super) fn count(n: u64) -> String {
+    let tenths = |unit: u64| format!("{}.{}", n / unit, n % unit * 10 / unit);
+    match n {
+        0..1_000 => n.to_string(),
+        1_000..100_000 => format!("{}k", tenths(1_000)),
+        100_000..1_000_000 => format!("{}k", n / 1_000),
+        1_000_000..100_000_000 => format!("{}M", tenths(1_000_000)),
+        _ => format!("{}M", n / 1_000_000),
+    }
+}
+
+/// The line of an event; `None` for events that people need not see.
+fn line(style: Style, event: &Event) -> Option<String> {
+    let text = |text: &str| clip(&one_line(text), MAX_TEXT);
+    let line = match event {
+        Event::Notice { message } => format!("note: {}", text(message)),
+        Event::RunStarted { run_id, branch, model, .. } => {
+            format!("{}\n  branch {branch}\n  model  {}", style.bold(&format!("robot-to {run_id}")), text(model))
+        }
+        Event::Eval { attempt: 0, detail, gate, .. } => {
+            let note = if *gate { "" } else { "; the robot is told" };
+            format!("  base   {}{note}", text(detail))
+        }
+        Event::IterationStarted { .. } => style.bold("iteration begins"),
+        Event::ToolFinished { tool, ok: false, output, .. } => {
+            format!("{} {}", style.bad(&format!("{tool} failed:")), text(output))
+        }
+        Event::ToolFinished { tool, output, .. } if tool == "bash" => {
+            let status = output.lines().next().unwrap_or_default();
+            format!("     ↳ {}", text(status))
+        }
+        Event::ToolStarted { tool, arguments, .. } => format!("{tool} {}", argument(arguments)),
+        Event::ModelFailed { kind, message, retry_in_ms, .. } => {
+            let next = retry_in_ms.map(|ms| format!("; again in {} s", ms.div_ceil(1_000))).unwrap_or_default();
+            format!("{} {}{next}", style.bad(&format!("model {kind}:")), text(message))
+        }
+        Event::Nudged { .. } => "did not submit; asked to".into(),
+        Event::Ordered { limit, .. } => format!("{}; ordered to submit", text(limit)),
+        Event::EvalStarted { .. } => "grading".into(),
+        Event::Eval { gate, detail, .. } => {
+            let detail = text(detail);
+            if *gate { style.good(&detail) } else { style.bad(&detail) }
+        }
+        Event::Snapshotted { refused, .. } if !refused.is_empty() => {
+            style.bad(&format!("cannot be committed: {}", text(&refused.join("; "))))
+        }
+        Event::Repair { repair, .. } => format!("repair {repair}: the robot sees what was printed"),
+        Event::Committed { commit, message, .. } => {
+            format!("{} {} {}", style.good("✔ committed"), commit.short(), text(message))
+        }
+        Event::CommitFailed { output, .. } => style.bad(&format!("✘ commit failed: {}", text(output))),
+        Event::Failure { summary, .. } => style.bad(&format!("✘ failed: {}", text(summary))),
+        Event::GateFailure { summary, .. } => style.bad(&format!("✘ discarded, the gate failed: {}", text(summary))),
+        Event::NoImprovement { detail, .. } => {
+            style.bad(&format!("✘ discarded, not better: {}", text(detail)))
+        }
+        Event::NoChange { repeat, .. } => {
+            style.bad(if *repeat { "✘ nothing new: this was tried before" } else { "✘ nothing was changed" })
+        }
+        Event::AgentError { error, message, .. } => style.bad(&format!("✘ {}: {}", text(error), text(message))),
+        Event::Interrupted { reason, .. } => format!("stopped: {}", text(reason)),
+        Event::AgentStarted { .. }
+        | Event::AgentEnded { .. }
+        | Event::SnapshotStarted { .. }
+        | Event::Snapshotted { .. }
+        | Event::CommitStarted { .. }
+        | Event::Aborted { .. }
+        | Event::Ended { .. }
+        | Event::ModelFinished { .. }
+        | Event::ToolFinished { .. } => return None,
+    };
+    Some(line)
+}
+
+/// The argument that says most.
+fn argument(arguments: &Value) -> String {
+    let said = ["path", "file_path", "command", "summary"].iter().find_map(|key| arguments.get(*key)?.as_str());
+    said.map_or_else(String::new, |text| clip(&one_line(text), MAX_TEXT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let counts: Vec<_> = [0, 999, 1_000, 12_345, 123_456, 1_234_567, 123_456_789].map(count).into();
+        assert_eq!(counts, ["0", "999", "1.0k", "12.3k", "123k", "1.2M", "123M"]);
+        assert_eq!([0, 59, 61, 3_661].map(clock), ["0:00", "0:59", "1:01", "1:01:01"]);
+    }
+
+    #[test]
+    fn what_robots_write_cannot_steer_the_terminal() {
+        let failed = Event::Failure { candidate: 0, summary: "a\x1b[2J\r\nb\u{202e}".into(), learnings: vec![] };
+        assert_eq!(line(Style::default(), &failed).as_deref(), Some("✘ failed: a [2J b"));
+    }
+}

@@ -1,0 +1,2 @@
+//! Checks of the tree.
+fn main() {}
