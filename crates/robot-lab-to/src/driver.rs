@@ -43,7 +43,7 @@ pub(crate) async fn drive(
         let input = inputs.pop_front().unwrap_or_else(|| world.begin());
         for event in decide(&state, input, policy)? {
             let record = journal.append(event)?;
-            if let Some(effect) = effect_of(&record.event) {
+            if let Some(effect) = effect_of(&record) {
                 inputs.extend(world.perform(&record, effect, &journal.state()).await);
             }
         }

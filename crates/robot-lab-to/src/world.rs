@@ -151,7 +151,7 @@ impl RealWorld {
     }
 
     async fn turn(&mut self, key: Key, say: Say) -> TurnEnd {
-        let Key { candidate, attempt } = key;
+        let Key { candidate, attempt, .. } = key;
         if let Err(error) = self.journal.append(Event::AgentStarted { candidate, attempt }) {
             return TurnEnd::Halted(StopReason::environment(error));
         }
@@ -307,8 +307,9 @@ impl RealWorld {
                     }
                 }
             };
-            let reason = self.journal.redact(record.event.name());
-            let kept = self.zones.keep_attempt(state.iteration, candidate, &tree, &parent, &reason).await;
+            let entry = notes::entry(record.iteration, &record.event).unwrap_or_default();
+            let message = format!("attempt {}-{candidate}: {}\n{entry}", state.iteration, record.event.name());
+            let kept = self.zones.keep_attempt(state.iteration, candidate, &tree, &parent, &message).await;
             kept.map(drop).map_err(|error| chain(&error))
         };
         // Only an end that was asked for is in a hurry.

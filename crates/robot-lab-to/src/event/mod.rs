@@ -36,6 +36,8 @@ pub struct Record {
 /// Which turn of which candidate something belongs to. A late answer to another turn is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
+    /// The iteration; 0 for the baseline.
+    pub iteration: u32,
     /// Number of the candidate within its iteration, from 0.
     pub candidate: u32,
     /// Number of the robot's turn within the candidate, from 1.

@@ -87,7 +87,7 @@ mod tests {
         let line = to_line(&record("hi")).unwrap();
         assert_eq!(
             line,
-            r#"{"event":"notice","ts":"2026-11-30T02:03:04.005Z","seq":7,"iteration":2,"message":"hi","crc":"c50b2e87"}"#
+            r#"{"event":"notice","ts":"2026-11-30T02:03:04.005Z","seq":7,"iteration":2,"message":"hi","crc":"1143fddf"}"#
         );
     }
 

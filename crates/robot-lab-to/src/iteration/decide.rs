@@ -7,6 +7,7 @@ use crate::commit_message::{CommitMessage, subject};
 use crate::event::{Event, Key};
 use crate::eval::Score;
 use crate::workspace::Oid;
+use std::cmp::Ordering;
 use std::time::Duration;
 
 /// What the world says.
@@ -92,51 +93,61 @@ pub struct Illegal {
     pub input: Box<Input>,
 }
 
+/// What an attempt goes through, once each and in this order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Turn,
+    Snapshot,
+    Grade,
+    Commit,
+}
+
+impl Stage {
+    fn of(step: Step, committing: bool) -> Self {
+        match step {
+            _ if committing => Self::Commit,
+            Step::Working | Step::Nudging | Step::Ordered | Step::Repairing => Self::Turn,
+            Step::Snapshotting => Self::Snapshot,
+            Step::Grading => Self::Grade,
+        }
+    }
+}
+
 /// The facts that follow from an input, in order. At most one of them announces work that answers with an input, and
-/// it is the last. An input for a turn that is over is dropped; one that is impossible is an error, never a guess.
+/// it is the last. An input for something that is over is dropped; one that is impossible is an error, never a guess.
 pub fn decide(state: &RunState, input: Input, policy: &Policy) -> Result<Vec<Event>, Illegal> {
     let illegal = |input: Input| Illegal { phase: Box::new(state.phase.clone()), input: Box::new(input) };
-    let key = match (&state.phase, &input) {
-        (Phase::Ready, Input::Begin { elapsed, halt }) => {
-            let reason = due(state, *elapsed, policy).or_else(|| halt.clone());
-            return Ok(vec![match (reason, &state.parent) {
-                (Some(reason), _) => Event::Aborted { kind: reason.kind, reason: reason.text },
-                (None, Some(parent)) => Event::IterationStarted { parent: parent.clone() },
-                (None, None) => return Err(illegal(input)),
-            }]);
+    let (key, stage) = match &input {
+        Input::Begin { elapsed, halt } => {
+            return match (&state.phase, &state.parent) {
+                (Phase::Ready, Some(parent)) => Ok(vec![begin(state, parent, *elapsed, halt.clone(), policy)]),
+                _ => Err(illegal(input)),
+            };
         }
-        (_, Input::Begin { .. }) => return Err(illegal(input)),
-        (
-            _,
-            Input::TurnEnded { key, .. }
-            | Input::Snapshotted { key, .. }
-            | Input::Graded { key, .. }
-            | Input::Committed { key, .. }
-            | Input::CommitFailed { key, .. },
-        ) => *key,
+        Input::TurnEnded { key, .. } => (*key, Stage::Turn),
+        Input::Snapshotted { key, .. } => (*key, Stage::Snapshot),
+        Input::Graded { key, .. } => (*key, Stage::Grade),
+        Input::Committed { key, .. } | Input::CommitFailed { key, .. } => (*key, Stage::Commit),
     };
     // A candidate that is gone, or has gone on: the answer is late.
-    let Some(candidate) = state.candidate(key.candidate).filter(|c| c.key == key) else {
+    let Some(candidate) = state.candidate(key.candidate).filter(|candidate| candidate.key == key) else {
         return Ok(Vec::new());
     };
     let committing = match &state.phase {
         Phase::Committing { tree, .. } => Some(tree),
-        _ => None,
+        Phase::Ready | Phase::Attempting { .. } | Phase::Stopped { .. } => None,
     };
-    match input {
-        Input::TurnEnded { end, .. } if candidate.step.is_turn() && committing.is_none() => {
-            Ok(turn_ended(candidate, end, policy))
-        }
-        Input::Snapshotted { result, .. } if candidate.step == Step::Snapshotting && committing.is_none() => {
-            Ok(snapshotted(state, candidate, result, policy))
-        }
-        Input::Graded { result, .. } if candidate.step == Step::Grading && committing.is_none() => {
-            Ok(graded(state, candidate, result, policy))
-        }
-        Input::Committed { commit, .. } if let Some(tree) = committing => {
-            Ok(vec![committed(state, candidate, commit, tree, policy)])
-        }
-        Input::CommitFailed { reason, .. } if let Some(tree) = committing => {
+    match stage.cmp(&Stage::of(candidate.step, committing.is_some())) {
+        Ordering::Less => return Ok(Vec::new()),
+        Ordering::Greater => return Err(illegal(input)),
+        Ordering::Equal => {}
+    }
+    match (input, committing) {
+        (Input::TurnEnded { end, .. }, _) => Ok(turn_ended(candidate, end, policy)),
+        (Input::Snapshotted { result, .. }, _) => Ok(snapshotted(state, candidate, result, policy)),
+        (Input::Graded { result, .. }, _) => Ok(graded(state, candidate, result, policy)),
+        (Input::Committed { commit, .. }, Some(tree)) => Ok(vec![committed(state, candidate, commit, tree, policy)]),
+        (Input::CommitFailed { reason, .. }, Some(tree)) => {
             let failed = Event::CommitFailed {
                 candidate: key.candidate,
                 tree: tree.clone(),
@@ -146,12 +157,19 @@ pub fn decide(state: &RunState, input: Input, policy: &Policy) -> Result<Vec<Eve
             };
             Ok(vec![failed, Event::Aborted { kind: reason.kind, reason: reason.text }])
         }
-        input => Err(illegal(input)),
+        (input, _) => Err(illegal(input)),
+    }
+}
+
+fn begin(state: &RunState, parent: &Oid, elapsed: Duration, halt: Option<StopReason>, policy: &Policy) -> Event {
+    match due(state, elapsed, policy).or(halt) {
+        Some(reason) => Event::Aborted { kind: reason.kind, reason: reason.text },
+        None => Event::IterationStarted { parent: parent.clone() },
     }
 }
 
 fn turn_ended(candidate: &Candidate, end: TurnEnd, policy: &Policy) -> Vec<Event> {
-    let Key { candidate: number, attempt } = candidate.key;
+    let Key { candidate: number, attempt, .. } = candidate.key;
     let ended = |stop: &str, submission: Option<&Submission>| Event::AgentEnded {
         candidate: number,
         attempt,
@@ -207,7 +225,7 @@ fn snapshotted(
     result: Result<Result<Oid, Vec<String>>, StopReason>,
     policy: &Policy,
 ) -> Vec<Event> {
-    let Key { candidate: number, attempt } = candidate.key;
+    let Key { candidate: number, attempt, .. } = candidate.key;
     let done = |tree: Option<&Oid>, refused: &[String]| Event::Snapshotted {
         candidate: number,
         attempt,

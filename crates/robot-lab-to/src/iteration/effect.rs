@@ -1,6 +1,6 @@
 //! What a record announces: the effect that is done once the record is written.
 
-use crate::event::{Event, Key};
+use crate::event::{Event, Key, Record};
 use crate::workspace::Oid;
 
 /// Something to be done in the world. Those with a key are answered by an input with the same key.
@@ -50,25 +50,28 @@ pub enum Effect {
     Finish,
 }
 
-/// The effect that this event announces.
-pub fn effect_of(event: &Event) -> Option<Effect> {
-    let effect = match event {
-        Event::IterationStarted { .. } => Effect::Work(Key { candidate: 0, attempt: 1 }),
-        Event::Nudged { candidate, attempt, .. } => Effect::Nudge(Key { candidate: *candidate, attempt: *attempt }),
+/// The effect that this record announces.
+pub fn effect_of(record: &Record) -> Option<Effect> {
+    let key = |candidate: &u32, attempt: &u32| Key {
+        iteration: record.iteration,
+        candidate: *candidate,
+        attempt: *attempt,
+    };
+    let effect = match &record.event {
+        Event::IterationStarted { .. } => Effect::Work(key(&0, &1)),
+        Event::Nudged { candidate, attempt, .. } => Effect::Nudge(key(candidate, attempt)),
         Event::Ordered { candidate, attempt, limit } => {
-            Effect::Order { key: Key { candidate: *candidate, attempt: *attempt }, limit: limit.clone() }
+            Effect::Order { key: key(candidate, attempt), limit: limit.clone() }
         }
         Event::Repair { candidate, attempt, output, .. } => {
-            Effect::Repair { key: Key { candidate: *candidate, attempt: *attempt }, output: output.clone() }
+            Effect::Repair { key: key(candidate, attempt), output: output.clone() }
         }
-        Event::SnapshotStarted { candidate, attempt } => {
-            Effect::Snapshot(Key { candidate: *candidate, attempt: *attempt })
-        }
+        Event::SnapshotStarted { candidate, attempt } => Effect::Snapshot(key(candidate, attempt)),
         Event::EvalStarted { candidate, attempt, tree } => {
-            Effect::Grade { key: Key { candidate: *candidate, attempt: *attempt }, tree: tree.clone() }
+            Effect::Grade { key: key(candidate, attempt), tree: tree.clone() }
         }
         Event::CommitStarted { candidate, attempt, tree, parent, message } => Effect::Commit {
-            key: Key { candidate: *candidate, attempt: *attempt },
+            key: key(candidate, attempt),
             tree: tree.clone(),
             parent: parent.clone(),
             message: message.clone(),

@@ -9,6 +9,8 @@ mod decide;
 mod effect;
 mod state;
 mod stop;
+#[cfg(test)]
+mod tests;
 mod verdict;
 
 pub use decide::{Illegal, Input, TurnEnd, decide};

@@ -129,17 +129,10 @@ pub enum Step {
     Grading,
 }
 
-impl Step {
-    /// Whether the robot has the turn.
-    pub fn is_turn(self) -> bool {
-        matches!(self, Self::Working | Self::Nudging | Self::Ordered | Self::Repairing)
-    }
-}
-
 impl Candidate {
-    fn new(number: u32) -> Self {
+    fn new(iteration: u32, number: u32) -> Self {
         Self {
-            key: Key { candidate: number, attempt: 1 },
+            key: Key { iteration, candidate: number, attempt: 1 },
             step: Step::Working,
             nudges: 0,
             repairs: 0,
@@ -182,7 +175,7 @@ impl RunState {
             Event::IterationStarted { parent } => {
                 self.iteration = record.iteration;
                 self.parent = Some(parent.clone());
-                self.phase = Phase::Attempting { candidates: vec![Candidate::new(0)] };
+                self.phase = Phase::Attempting { candidates: vec![Candidate::new(self.iteration, 0)] };
             }
             Event::AgentEnded { candidate, submission, .. } => {
                 self.change(*candidate, |c| {

@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn recent_entries_are_whole_and_older_ones_are_a_line() {
         assert_eq!(digest("# run\n\n## Iteration Log\n", 100), "");
-        let text = digest(&notes(4), 260);
+        let text = digest(&notes(4), 300);
         assert!(text.starts_with("### Iteration 1: did 1\n### Iteration 2: did 2\n### Iteration 3\n"), "{text}");
         assert!(digest(&notes(500), 300).starts_with("[4"), "{}", digest(&notes(500), 300));
     }

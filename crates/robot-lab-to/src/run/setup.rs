@@ -194,7 +194,7 @@ async fn begin(world: &mut RealWorld, base_tree: Oid, baseline: &Score) -> Resul
     };
     world.branch = Some(branch);
     world.journal.append(started).map_err(at(&log))?;
-    let eval = Event::eval(Key { candidate: 0, attempt: 0 }, base_tree, baseline);
+    let eval = Event::eval(Key { iteration: 0, candidate: 0, attempt: 0 }, base_tree, baseline);
     world.journal.append(eval).map_err(at(&log))?;
     let state = world.journal.state();
     world.save(&state, None).map_err(StartError::Configuration)

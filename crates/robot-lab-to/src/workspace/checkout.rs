@@ -128,9 +128,8 @@ impl Checkout {
     }
 
     async fn read_tree(&self, target: &Oid) -> Result<(), GitError> {
-        self.call()
-            .args(["read-tree", "--reset", "-u", target.as_str()])
-            .timeout(LONG_TIMEOUT)
+        let call = self.call().config("checkout.workers=0").timeout(LONG_TIMEOUT);
+        call.args(["read-tree", "--reset", "-u", target.as_str()])
             .run()
             .await
             .map(drop)

@@ -277,7 +277,7 @@ mod tests {
         let dir = work.checkout("x");
         fs::create_dir_all(dir.join("closed/inner")).unwrap();
         fs::write(dir.join("closed/inner/file"), "").unwrap();
-        fs::set_permissions(dir.join("closed/inner"), Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(dir.join("closed/inner"), Permissions::from_mode(0o0)).unwrap();
         fs::set_permissions(dir.join("closed"), Permissions::from_mode(0o500)).unwrap();
         // Build the depth by moving the tree into a new parent, so that no path here is ever long.
         let (inner, outer) = (work.tmp().join("inner"), work.tmp().join("outer"));
@@ -297,13 +297,13 @@ mod tests {
         let (temp, work) = work();
         let outside = temp.path().join("outside");
         fs::write(&outside, "").unwrap();
-        fs::set_permissions(&outside, Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&outside, Permissions::from_mode(0o0)).unwrap();
         let dir = work.checkout("x");
         fs::create_dir_all(dir.join("sub")).unwrap();
         fs::write(dir.join("sub/file"), "").unwrap();
         symlink(&outside, dir.join("sub/link")).unwrap();
-        fs::set_permissions(dir.join("sub/file"), Permissions::from_mode(0)).unwrap();
-        fs::set_permissions(dir.join("sub"), Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(dir.join("sub/file"), Permissions::from_mode(0o0)).unwrap();
+        fs::set_permissions(dir.join("sub"), Permissions::from_mode(0o0)).unwrap();
         restore_access(&dir);
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(

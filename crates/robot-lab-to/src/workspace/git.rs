@@ -113,12 +113,12 @@ impl HostEnv {
     }
 
     fn trusted(&self) -> impl Iterator<Item = (&str, &OsStr)> {
-        self.iter().filter_map(|(key, value)| Some((key.to_str()?, value))).filter(|(key, _)| {
-            {
-                TRUSTED.contains(&key)
-                    || key.starts_with("GIT_CONFIG_KEY_")
-                    || key.starts_with("GIT_CONFIG_VALUE_")
-            })
+        let named = self
+            .iter()
+            .filter_map(|(key, value)| Some((key.to_str()?, value)));
+        named.filter(|(key, _)| {
+            let given = ["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"];
+            TRUSTED.contains(key) || given.iter().any(|prefix| key.starts_with(prefix))
         })
     }
 }
@@ -374,7 +374,7 @@ mod tests {
             ("GIT_CONFIG_KEY_0", "safe.directory"),
             ("HOME", "/home/me"),
         ]);
-        let passed: Vec<_> = host.trusted().map(|(name, _)| name.to_str().unwrap()).collect();
+        let passed: Vec<_> = host.trusted().map(|(name, _)| name).collect();
         assert_eq!(passed, ["GIT_CONFIG_KEY_0", "HOME"]);
     }
 }

@@ -1,5 +1,9 @@
 //! The workspace against real git: what a run may change, and what a robot can not.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking"
+)]
 
 mod accept;
 mod kinds;
