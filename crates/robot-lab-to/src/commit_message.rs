@@ -28,16 +28,30 @@ impl CommitMessage<'_> {
     pub fn render(&self) -> String {
         let mut text = subject(self.iteration, &self.submission.summary);
         text.push_str("\n\n");
-        let changes: Vec<String> =
-            self.submission.key_changes.iter().map(|change| clip(&one_line(change), MAX_CHANGE)).collect();
-        for change in changes.iter().filter(|change| !change.is_empty()).take(MAX_CHANGES) {
+        let changes: Vec<String> = self
+            .submission
+            .key_changes
+            .iter()
+            .map(|change| clip(&one_line(change), MAX_CHANGE))
+            .collect();
+        for change in changes
+            .iter()
+            .filter(|change| !change.is_empty())
+            .take(MAX_CHANGES)
+        {
             text.push_str(&format!("- {change}\n"));
         }
         if !changes.is_empty() {
             text.push('\n');
         }
-        text.push_str(&format!("Robot-To-Run: {}\nRobot-To-Iteration: {}\n", self.run_id, self.iteration));
-        let score = self.score.value.map_or_else(|| one_line(&self.score.detail), |value| value.to_string());
+        text.push_str(&format!(
+            "Robot-To-Run: {}\nRobot-To-Iteration: {}\n",
+            self.run_id, self.iteration
+        ));
+        let score = self
+            .score
+            .value
+            .map_or_else(|| one_line(&self.score.detail), |value| value.to_string());
         text.push_str(&format!("Robot-To-Score: {score}\n"));
         text
     }
@@ -46,14 +60,22 @@ impl CommitMessage<'_> {
 /// The first line of a commit: at most 72 characters, without control characters.
 pub fn subject(iteration: u32, summary: &str) -> String {
     let summary = one_line(summary);
-    let summary = if summary.is_empty() { "no summary".to_owned() } else { summary };
+    let summary = if summary.is_empty() {
+        "no summary".to_owned()
+    } else {
+        summary
+    };
     clip(&format!("robot-to {iteration}: {summary}"), MAX_SUBJECT)
 }
 
 /// The text in one line, with runs of white space, control characters and marks that reorder text as one space.
 pub fn one_line(text: &str) -> String {
-    let reorders = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let clean: String = text.chars().map(|c| if c.is_control() || reorders(c) { ' ' } else { c }).collect();
+    let reorders =
+        |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let clean: String = text
+        .chars()
+        .map(|c| if c.is_control() || reorders(c) { ' ' } else { c })
+        .collect();
     clean.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -73,14 +95,30 @@ mod tests {
     use proptest::prelude::*;
 
     fn message(summary: &str, changes: Vec<String>) -> String {
-        let submission = Submission { summary: summary.into(), key_changes: changes, ..Submission::default() };
-        let score = Score { detail: "verify=true".into(), ..Score::default() };
-        CommitMessage { iteration: 3, run_id: "20261130-010203-abcdef", submission: &submission, score: &score }.render()
+        let submission = Submission {
+            summary: summary.into(),
+            key_changes: changes,
+            ..Submission::default()
+        };
+        let score = Score {
+            detail: "verify=true".into(),
+            ..Score::default()
+        };
+        CommitMessage {
+            iteration: 3,
+            run_id: "20261130-010203-abcdef",
+            submission: &submission,
+            score: &score,
+        }
+        .render()
     }
 
     #[test]
     fn an_abusive_summary_is_one_short_line_and_our_trailers_are_last() {
-        let text = message("--amend\n#x\nSigned-off-by: someone\u{1b}[31m", vec!["a\n\nRobot-To-Run: forged".into()]);
+        let text = message(
+            "--amend\n#x\nSigned-off-by: someone\u{1b}[31m",
+            vec!["a\n\nRobot-To-Run: forged".into()],
+        );
         assert_eq!(
             text,
             "robot-to 3: --amend #x Signed-off-by: someone [31m\n\n- a Robot-To-Run: forged\n\n\

@@ -20,7 +20,11 @@ pub struct Shell {
 impl Shell {
     /// A shell program, such as `/bin/sh`, that takes `-c`.
     pub fn new(exec: Exec, env: Env, program: impl Into<OsString>) -> Self {
-        Self { exec, env, program: program.into() }
+        Self {
+            exec,
+            env,
+            program: program.into(),
+        }
     }
 
     /// Runs `script` in `dir`. Standard error goes where standard output goes. Everything that it started has ended
@@ -48,7 +52,9 @@ pub fn head_and_tail(text: &str, max: usize) -> String {
     }
     let half = max / 2;
     let head = text.get(..text.floor_char_boundary(half)).unwrap_or_default();
-    let tail = text.get(text.ceil_char_boundary(text.len() - half)..).unwrap_or_default();
+    let tail = text
+        .get(text.ceil_char_boundary(text.len() - half)..)
+        .unwrap_or_default();
     let left = text.len() - head.len() - tail.len();
     format!("{head}\n[… {left} bytes left out …]\n{tail}")
 }

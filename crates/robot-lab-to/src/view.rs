@@ -26,8 +26,15 @@ impl RunView {
         self.started.get_or_insert(record.ts);
         self.iteration = record.iteration;
         match &record.event {
-            Event::ModelFinished { input_tokens, output_tokens, estimated, .. } => {
-                self.tokens = self.tokens.saturating_add(input_tokens.saturating_add(*output_tokens));
+            Event::ModelFinished {
+                input_tokens,
+                output_tokens,
+                estimated,
+                ..
+            } => {
+                self.tokens = self
+                    .tokens
+                    .saturating_add(input_tokens.saturating_add(*output_tokens));
                 self.estimated |= estimated;
                 self.doing = "working";
             }
@@ -47,6 +54,8 @@ impl RunView {
 
     /// Seconds from the first record to `now`.
     pub fn elapsed_seconds(&self, now: Timestamp) -> i64 {
-        self.started.map_or(0, |started| now.as_second() - started.as_second()).max(0)
+        self.started
+            .map_or(0, |started| now.as_second() - started.as_second())
+            .max(0)
     }
 }

@@ -61,7 +61,10 @@ enum Say {
 #[async_trait]
 impl World for RealWorld {
     fn begin(&self) -> Input {
-        Input::Begin { elapsed: self.started.elapsed(), halt: self.halt.reason() }
+        Input::Begin {
+            elapsed: self.started.elapsed(),
+            halt: self.halt.reason(),
+        }
     }
 
     async fn perform(&mut self, record: &Record, effect: Effect, state: &RunState) -> Option<Input> {
@@ -83,9 +86,20 @@ impl World for RealWorld {
                 self.deadline = Instant::now() + ORDER_TIME;
                 Some(self.say(key, self.prompts.order(&limit).map(Say::Order)).await)
             }
-            Effect::Snapshot(key) => Some(Input::Snapshotted { key, result: self.snapshot(state).await }),
-            Effect::Grade { key, tree } => Some(Input::Graded { key, result: self.grade(&tree, state).await }),
-            Effect::Commit { key, tree, parent, message } => {
+            Effect::Snapshot(key) => Some(Input::Snapshotted {
+                key,
+                result: self.snapshot(state).await,
+            }),
+            Effect::Grade { key, tree } => Some(Input::Graded {
+                key,
+                result: self.grade(&tree, state).await,
+            }),
+            Effect::Commit {
+                key,
+                tree,
+                parent,
+                message,
+            } => {
                 let commit = self.commit(&tree, &parent, message, record).await;
                 Some(match commit {
                     Ok(commit) => Input::Committed { key, commit },
@@ -105,7 +119,11 @@ impl RealWorld {
     /// Grades the base commit, before a token is spent.
     pub(crate) async fn baseline(&mut self, tree: &Oid) -> Result<Score, StopReason> {
         let base = Some(self.file.base.clone());
-        let state = RunState { parent: base, run_id: self.file.run_id.clone(), ..RunState::default() };
+        let state = RunState {
+            parent: base,
+            run_id: self.file.run_id.clone(),
+            ..RunState::default()
+        };
         let score = self.grade(tree, &state).await?;
         self.failing = (!score.gate_ok).then(|| score.output.clone().unwrap_or_default());
         Ok(score)
@@ -125,11 +143,19 @@ impl RealWorld {
             workspace: self.workspace.path().to_owned(),
             start: self.ledger.subdir().to_owned(),
             user_top: self.ledger.top().to_owned(),
-            events: Arc::new(RobotEvents { journal: Arc::clone(&self.journal), candidate: key.candidate }),
+            events: Arc::new(RobotEvents {
+                journal: Arc::clone(&self.journal),
+                candidate: key.candidate,
+            }),
             budget: Arc::clone(&self.budget),
         };
         let work_dir = seat.workspace.join(&seat.start);
-        self.session = Some(self.worker.open(&self.system, seat).await.map_err(StopReason::environment)?);
+        self.session = Some(
+            self.worker
+                .open(&self.system, seat)
+                .await
+                .map_err(StopReason::environment)?,
+        );
         // Notes that cannot be read are a smaller loss than a night without an iteration.
         let notes = std::fs::read(self.dir.notes()).unwrap_or_default();
         let situation = Situation {
@@ -151,7 +177,9 @@ impl RealWorld {
     }
 
     async fn turn(&mut self, key: Key, say: Say) -> TurnEnd {
-        let Key { candidate, attempt, .. } = key;
+        let Key {
+            candidate, attempt, ..
+        } = key;
         if let Err(error) = self.journal.append(Event::AgentStarted { candidate, attempt }) {
             return TurnEnd::Halted(StopReason::environment(error));
         }
@@ -197,15 +225,22 @@ impl RealWorld {
                 let limit = self.settings.policy.max_tokens.unwrap_or_default();
                 TurnEnd::Halted(StopReason::max_tokens(limit))
             }
-            Some(TurnEnd::Limit { .. }) if cancel.is_cancelled() => TurnEnd::Limit { limit: self.out_of_time() },
+            Some(TurnEnd::Limit { .. }) if cancel.is_cancelled() => TurnEnd::Limit {
+                limit: self.out_of_time(),
+            },
             Some(end) => end,
-            None => TurnEnd::Error { kind: "timeout".into(), message: self.out_of_time() },
+            None => TurnEnd::Error {
+                kind: "timeout".into(),
+                message: self.out_of_time(),
+            },
         }
     }
 
     async fn snapshot(&mut self, state: &RunState) -> Result<Result<Oid, Vec<String>>, StopReason> {
         let parent = parent(state)?;
-        let rules = SnapshotRules { max_file_bytes: self.settings.max_file_bytes };
+        let rules = SnapshotRules {
+            max_file_bytes: self.settings.max_file_bytes,
+        };
         let halt = self.halt.clone();
         tokio::select! {
             snapshot = self.workspace.snapshot(&parent, &rules) => match snapshot.map_err(zone)? {
@@ -259,20 +294,31 @@ impl RealWorld {
             identity: self.ledger.identity().clone(),
             at: record.ts.as_second(),
         };
-        let Some(branch) = &self.branch else { return Err(internal("a commit without a branch")) };
-        let commit = self.zones.commit_tree(&spec).await.map_err(|error| StopReason::environment(chain(&error)))?;
+        let Some(branch) = &self.branch else {
+            return Err(internal("a commit without a branch"));
+        };
+        let commit = self
+            .zones
+            .commit_tree(&spec)
+            .await
+            .map_err(|error| StopReason::environment(chain(&error)))?;
         match self.ledger.accept(&self.zones, branch, &commit, parent).await {
             Ok(()) => Ok(commit),
-            Err(moved @ AcceptError::BranchMoved { .. }) => {
-                Err(StopReason::new(StopKind::BranchMoved, format!("branch moved: {moved}")))
-            }
+            Err(moved @ AcceptError::BranchMoved { .. }) => Err(StopReason::new(
+                StopKind::BranchMoved,
+                format!("branch moved: {moved}"),
+            )),
             Err(error) => Err(StopReason::environment(chain(&error))),
         }
     }
 
     /// Keeps what was not committed, and writes the notes and the state.
     async fn conclude(&mut self, record: &Record, state: &RunState) {
-        let failures = [self.keep(record, state).await, self.write_notes(record), self.save(state, None)];
+        let failures = [
+            self.keep(record, state).await,
+            self.write_notes(record),
+            self.save(state, None),
+        ];
         for failure in failures.into_iter().filter_map(Result::err) {
             // Nothing is lost with these: the log has it all. A log that fails stops the run by itself.
             self.journal.note(Event::Notice { message: failure });
@@ -297,23 +343,45 @@ impl RealWorld {
             let tree = match tree {
                 Some(tree) => tree,
                 None => {
-                    let rules = SnapshotRules { max_file_bytes: self.settings.max_file_bytes };
-                    match self.workspace.snapshot(&parent, &rules).await.map_err(|error| chain(&error))? {
+                    let rules = SnapshotRules {
+                        max_file_bytes: self.settings.max_file_bytes,
+                    };
+                    match self
+                        .workspace
+                        .snapshot(&parent, &rules)
+                        .await
+                        .map_err(|error| chain(&error))?
+                    {
                         Snapshot::Tree(tree) if Some(&tree) == state.parent_tree.as_ref() => return Ok(()),
                         Snapshot::Tree(tree) => tree,
                         Snapshot::Rejected(reasons) => {
-                            return Err(reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+                            return Err(reasons
+                                .iter()
+                                .map(ToString::to_string)
+                                .collect::<Vec<_>>()
+                                .join("; "));
                         }
                     }
                 }
             };
             let entry = notes::entry(record.iteration, &record.event).unwrap_or_default();
-            let message = format!("attempt {}-{candidate}: {}\n{entry}", state.iteration, record.event.name());
-            let kept = self.zones.keep_attempt(state.iteration, candidate, &tree, &parent, &message).await;
+            let message = format!(
+                "attempt {}-{candidate}: {}\n{entry}",
+                state.iteration,
+                record.event.name()
+            );
+            let kept = self
+                .zones
+                .keep_attempt(state.iteration, candidate, &tree, &parent, &message)
+                .await;
             kept.map(drop).map_err(|error| chain(&error))
         };
         // Only an end that was asked for is in a hurry.
-        let limit = if self.halt.reason().is_some() { KEEP_TIME } else { Duration::from_secs(600) };
+        let limit = if self.halt.reason().is_some() {
+            KEEP_TIME
+        } else {
+            Duration::from_secs(600)
+        };
         tokio::select! {
             kept = timeout(limit, keep) => match kept {
                 Ok(kept) => kept.map_err(failed),
@@ -324,8 +392,11 @@ impl RealWorld {
     }
 
     fn write_notes(&self, record: &Record) -> Result<(), String> {
-        let Some(entry) = notes::entry(record.iteration, &record.event) else { return Ok(()) };
-        notes::append(&self.dir.notes(), &entry).map_err(|error| format!("the notes were not written: {error}"))
+        let Some(entry) = notes::entry(record.iteration, &record.event) else {
+            return Ok(());
+        };
+        notes::append(&self.dir.notes(), &entry)
+            .map_err(|error| format!("the notes were not written: {error}"))
     }
 
     /// Writes `run.json`.
@@ -333,7 +404,9 @@ impl RealWorld {
         self.file.state = state.clone();
         self.file.reason = reason;
         self.file.updated = self.journal.now();
-        self.dir.save(&self.file).map_err(|error| format!("run.json was not written: {error}; the log has it all"))
+        self.dir
+            .save(&self.file)
+            .map_err(|error| format!("run.json was not written: {error}; the log has it all"))
     }
 
     fn halted(&self) -> StopReason {
@@ -341,12 +414,18 @@ impl RealWorld {
     }
 
     fn out_of_time(&self) -> String {
-        format!("iteration timeout ({} s)", self.settings.iteration_timeout.as_secs())
+        format!(
+            "iteration timeout ({} s)",
+            self.settings.iteration_timeout.as_secs()
+        )
     }
 }
 
 fn parent(state: &RunState) -> Result<Oid, StopReason> {
-    state.parent.clone().ok_or_else(|| StopReason::new(StopKind::Internal, "there is no parent commit"))
+    state
+        .parent
+        .clone()
+        .ok_or_else(|| StopReason::new(StopKind::Internal, "there is no parent commit"))
 }
 
 /// A mark that robots cannot foresee: they never see the id of a commit that is made after they end.

@@ -17,17 +17,29 @@ pub(crate) struct CliError {
 impl CliError {
     /// A mistake in the command line, the settings or the repository.
     pub(crate) fn configuration(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Configuration, message: message.into(), hints: Vec::new() }
+        Self {
+            exit: Exit::Configuration,
+            message: message.into(),
+            hints: Vec::new(),
+        }
     }
 
     /// Trouble outside.
     pub(crate) fn environment(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Environment, message: message.into(), hints: Vec::new() }
+        Self {
+            exit: Exit::Environment,
+            message: message.into(),
+            hints: Vec::new(),
+        }
     }
 
     /// A fault of ours.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Internal, message: message.into(), hints: Vec::new() }
+        Self {
+            exit: Exit::Internal,
+            message: message.into(),
+            hints: Vec::new(),
+        }
     }
 
     /// Adds something that helps.
@@ -51,9 +63,10 @@ impl CliError {
 impl From<StartError> for CliError {
     fn from(error: StartError) -> Self {
         let exit = match &error {
-            StartError::Configuration(_) | StartError::Git(_) | StartError::Repository(_) | StartError::Branch(_) => {
-                Exit::Configuration
-            }
+            StartError::Configuration(_)
+            | StartError::Git(_)
+            | StartError::Repository(_)
+            | StartError::Branch(_) => Exit::Configuration,
             StartError::Halted(reason) if reason.kind == StopKind::Interrupted => Exit::Interrupted,
             StartError::Halted(_) | StartError::Zone(_) | StartError::Io { .. } => Exit::Environment,
             StartError::Prompt(_) => Exit::Internal,
@@ -64,6 +77,10 @@ impl From<StartError> for CliError {
             message.push_str(&format!("\n  because: {error}"));
             cause = error.source();
         }
-        Self { exit, message, hints: Vec::new() }
+        Self {
+            exit,
+            message,
+            hints: Vec::new(),
+        }
     }
 }

@@ -42,7 +42,10 @@ impl Exit {
 
     /// Whether a run that ends so has done what was asked.
     pub(crate) fn is_complete(reason: &StopReason) -> bool {
-        matches!(reason.kind, StopKind::TargetMet | StopKind::StopCondition | StopKind::NothingToDo)
+        matches!(
+            reason.kind,
+            StopKind::TargetMet | StopKind::StopCondition | StopKind::NothingToDo
+        )
     }
 }
 
@@ -68,9 +71,14 @@ mod tests {
 
     #[test]
     fn every_code_is_in_the_help() {
-        for exit in
-            [Exit::Done, Exit::Configuration, Exit::GaveUp, Exit::Environment, Exit::Internal, Exit::Interrupted]
-        {
+        for exit in [
+            Exit::Done,
+            Exit::Configuration,
+            Exit::GaveUp,
+            Exit::Environment,
+            Exit::Internal,
+            Exit::Interrupted,
+        ] {
             assert!(HELP.contains(&format!("\n  {:<5}", exit as u8)), "{exit:?}");
         }
     }

@@ -17,7 +17,11 @@ fn main() -> ExitCode {
         return code;
     }
     let cli = Cli::parse();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => return error::CliError::internal(format!("no runtime: {error}")).report(),
     };

@@ -9,10 +9,10 @@ use crate::{Case, DAEMON, RESPAWNER, eventually, exec, survivors};
 
 const SCRIPT: &str = "ROBOT_EXEC_TEST_SCRIPT";
 
-/// Starts one of the ignored tests below alone in a process.
+/// Starts one of these tests again, alone in a process, where it plays its other part.
 fn start(test: &str, script: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--ignored"])
+        .args(["--exact", test])
         .env(SCRIPT, script)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -23,6 +23,14 @@ fn start(test: &str, script: &str) -> Child {
 #[tokio::test]
 async fn nothing_survives_a_killed_caller() {
     let case = Case::new();
+    if let Ok(script) = std::env::var(SCRIPT) {
+        // The caller, which is killed in here.
+        exec()
+            .run(&case.shell(&script), &CancellationToken::new())
+            .await
+            .unwrap();
+        return;
+    }
     let up = case.path().join("up");
     let mark = &case.mark;
     let script = format!(
@@ -31,7 +39,7 @@ async fn nothing_survives_a_killed_caller() {
         respawner = RESPAWNER.replace('\'', "'\\''"),
         up = up.display(),
     );
-    let mut caller = start("host::caller", &script);
+    let mut caller = start("host::nothing_survives_a_killed_caller", &script);
     case.made("up").await;
     assert!(!survivors(mark).is_empty());
     caller.kill().unwrap();
@@ -39,29 +47,16 @@ async fn nothing_survives_a_killed_caller() {
     eventually("all are gone", || survivors(mark).is_empty()).await;
 }
 
-#[test]
-#[ignore = "started by `nothing_survives_a_killed_caller`"]
-fn caller() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let script = std::env::var(SCRIPT).unwrap();
-    let case = Case::new();
-    runtime
-        .block_on(exec().run(&case.shell(&script), &CancellationToken::new()))
-        .unwrap();
-}
-
-#[test]
-fn neither_zombies_nor_files_pile_up() {
-    let status = start("host::many_commands", "").wait().unwrap();
-    assert!(status.success());
-}
-
 #[tokio::test]
-#[ignore = "started by `neither_zombies_nor_files_pile_up`"]
-async fn many_commands() {
+async fn neither_zombies_nor_files_pile_up() {
+    if std::env::var(SCRIPT).is_err() {
+        let status = start("host::neither_zombies_nor_files_pile_up", "")
+            .wait()
+            .unwrap();
+        assert!(status.success());
+        return;
+    }
+    // Alone in the process, so that its files and children can be counted.
     let (case, dropped) = (Case::new(), Case::new());
     let before = {
         case.run("true").await;

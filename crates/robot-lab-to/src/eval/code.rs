@@ -39,7 +39,9 @@ impl Eval for Code {
             .shell
             .run(&self.verify, &cx.work_dir, self.timeout, &cx.cancel)
             .await
-            .map_err(|error| StopReason::environment(format!("the verify command could not be started: {error}")))?;
+            .map_err(|error| {
+                StopReason::environment(format!("the verify command could not be started: {error}"))
+            })?;
         if output.status == Status::Cancelled {
             return Err(StopReason::interrupted());
         }
@@ -55,7 +57,11 @@ impl Eval for Code {
             improved: gate_ok,
             met_target: false,
             value: None,
-            detail: if gate_ok { "verify=true".into() } else { format!("verify=false ({})", output.status) },
+            detail: if gate_ok {
+                "verify=true".into()
+            } else {
+                format!("verify=false ({})", output.status)
+            },
             output: (!gate_ok).then(|| head_and_tail(&output.stdout.text(), MAX_OUTPUT)),
             elapsed_ms,
         })

@@ -15,6 +15,11 @@ impl Eval for Null {
     }
 
     async fn score(&self, _cx: &EvalContext) -> Result<Score, StopReason> {
-        Ok(Score { gate_ok: true, improved: true, detail: "not scored".into(), ..Score::default() })
+        Ok(Score {
+            gate_ok: true,
+            improved: true,
+            detail: "not scored".into(),
+            ..Score::default()
+        })
     }
 }

@@ -47,7 +47,10 @@ pub struct Key {
 /// What can happen in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event")]
-#[expect(missing_docs, reason = "the fields are the log's keys, described in docs/run-log.md")]
+#[expect(
+    missing_docs,
+    reason = "the fields are the log's keys, described in docs/run-log.md"
+)]
 pub enum Event {
     /// The run began.
     #[serde(rename = "orchestrator:start")]
@@ -69,19 +72,37 @@ pub enum Event {
     AgentStarted { candidate: u32, attempt: u32 },
     /// The robot's turn is over. `submission` is null when it did not submit.
     #[serde(rename = "agent:run:end")]
-    AgentEnded { candidate: u32, attempt: u32, stop: String, submission: Option<Submission> },
+    AgentEnded {
+        candidate: u32,
+        attempt: u32,
+        stop: String,
+        submission: Option<Submission>,
+    },
     /// It did not submit. Announces a turn that asks for it.
     #[serde(rename = "agent:nudge")]
-    Nudged { candidate: u32, attempt: u32, nudge: u32 },
+    Nudged {
+        candidate: u32,
+        attempt: u32,
+        nudge: u32,
+    },
     /// It ran into a limit. Announces a last turn in which it may only submit.
     #[serde(rename = "agent:order")]
-    Ordered { candidate: u32, attempt: u32, limit: String },
+    Ordered {
+        candidate: u32,
+        attempt: u32,
+        limit: String,
+    },
     /// Announces that the workspace is turned into a tree.
     #[serde(rename = "snapshot:start")]
     SnapshotStarted { candidate: u32, attempt: u32 },
     /// The workspace is a tree now, or cannot be one.
     #[serde(rename = "snapshot:finish")]
-    Snapshotted { candidate: u32, attempt: u32, tree: Option<Oid>, refused: Vec<String> },
+    Snapshotted {
+        candidate: u32,
+        attempt: u32,
+        tree: Option<Oid>,
+        refused: Vec<String>,
+    },
     /// Announces grading.
     #[serde(rename = "eval:start")]
     EvalStarted { candidate: u32, attempt: u32, tree: Oid },
@@ -101,36 +122,91 @@ pub enum Event {
     },
     /// The gate failed. Announces a turn in which the same robot repairs.
     #[serde(rename = "eval:repair")]
-    Repair { candidate: u32, attempt: u32, repair: u32, output: String },
+    Repair {
+        candidate: u32,
+        attempt: u32,
+        repair: u32,
+        output: String,
+    },
     /// Announces a commit: exactly this one, so that doing it twice is doing it once.
     #[serde(rename = "commit:start")]
-    CommitStarted { candidate: u32, attempt: u32, tree: Oid, parent: Oid, message: String },
+    CommitStarted {
+        candidate: u32,
+        attempt: u32,
+        tree: Oid,
+        parent: Oid,
+        message: String,
+    },
     /// The candidate is committed: the outcome of the iteration.
     #[serde(rename = "commit:success")]
-    Committed { candidate: u32, commit: Oid, tree: Oid, message: String, improved: bool, value: Option<f64>,
-        submission: Submission, stop: Option<StopKind>, stop_text: Option<String> },
+    Committed {
+        candidate: u32,
+        commit: Oid,
+        tree: Oid,
+        message: String,
+        improved: bool,
+        value: Option<f64>,
+        submission: Submission,
+        stop: Option<StopKind>,
+        stop_text: Option<String>,
+    },
     /// The commit did not come about: the outcome of the iteration.
     #[serde(rename = "commit:failed")]
-    CommitFailed { candidate: u32, tree: Oid, summary: String, kind: StopKind, output: String },
+    CommitFailed {
+        candidate: u32,
+        tree: Oid,
+        summary: String,
+        kind: StopKind,
+        output: String,
+    },
     /// The robot failed, or did not submit: the outcome of the iteration.
     #[serde(rename = "iteration:failure")]
-    Failure { candidate: u32, summary: String, learnings: Vec<String> },
+    Failure {
+        candidate: u32,
+        summary: String,
+        learnings: Vec<String>,
+    },
     /// The gate failed to the end: the outcome of the iteration.
     #[serde(rename = "iteration:gate_failure")]
-    GateFailure { candidate: u32, summary: String, learnings: Vec<String>, detail: String, output: String,
-        tree: Option<Oid> },
+    GateFailure {
+        candidate: u32,
+        summary: String,
+        learnings: Vec<String>,
+        detail: String,
+        output: String,
+        tree: Option<Oid>,
+    },
     /// The gate held, but the candidate is not better: the outcome of the iteration.
     #[serde(rename = "iteration:no_improvement")]
-    NoImprovement { candidate: u32, summary: String, learnings: Vec<String>, detail: String, tree: Oid },
+    NoImprovement {
+        candidate: u32,
+        summary: String,
+        learnings: Vec<String>,
+        detail: String,
+        tree: Oid,
+    },
     /// The candidate is the parent, or was tried before: the outcome of the iteration.
     #[serde(rename = "iteration:no_change")]
-    NoChange { candidate: u32, summary: String, learnings: Vec<String>, repeat: bool },
+    NoChange {
+        candidate: u32,
+        summary: String,
+        learnings: Vec<String>,
+        repeat: bool,
+    },
     /// The iteration ran into an error that is neither permanent nor the environment's: its outcome.
     #[serde(rename = "agent:run:error")]
-    AgentError { candidate: u32, error: String, message: String },
+    AgentError {
+        candidate: u32,
+        error: String,
+        message: String,
+    },
     /// A signal, a limit or the environment ended the iteration: its outcome. It counts for nothing.
     #[serde(rename = "iteration:interrupted")]
-    Interrupted { candidate: u32, kind: StopKind, reason: String },
+    Interrupted {
+        candidate: u32,
+        kind: StopKind,
+        reason: String,
+    },
     /// The run stops.
     #[serde(rename = "orchestrator:abort")]
     Aborted { kind: StopKind, reason: String },
@@ -162,13 +238,30 @@ pub enum Event {
     },
     /// A request failed; it is sent again after `retry_in_ms`, or not at all.
     #[serde(rename = "model:error")]
-    ModelFailed { candidate: u32, kind: String, message: String, retry_in_ms: Option<u64> },
+    ModelFailed {
+        candidate: u32,
+        kind: String,
+        message: String,
+        retry_in_ms: Option<u64>,
+    },
     /// A tool call began.
     #[serde(rename = "tool:start")]
-    ToolStarted { candidate: u32, call_id: String, tool: String, arguments: Value },
+    ToolStarted {
+        candidate: u32,
+        call_id: String,
+        tool: String,
+        arguments: Value,
+    },
     /// A tool call ended.
     #[serde(rename = "tool:finish")]
-    ToolFinished { candidate: u32, call_id: String, tool: String, ok: bool, output: String, elapsed_ms: u64 },
+    ToolFinished {
+        candidate: u32,
+        call_id: String,
+        tool: String,
+        ok: bool,
+        output: String,
+        elapsed_ms: u64,
+    },
     /// Something that the user should know.
     #[serde(rename = "notice")]
     Notice { message: String },
@@ -178,7 +271,11 @@ impl Event {
     /// The event's name, as in the log.
     pub fn name(&self) -> String {
         match serde_json::to_value(self) {
-            Ok(Value::Object(map)) => map.get("event").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            Ok(Value::Object(map)) => map
+                .get("event")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned(),
             _ => String::new(),
         }
     }
@@ -228,7 +325,13 @@ impl Event {
     }
 
     /// The `model:finish` event of a request.
-    pub fn model_finished(candidate: u32, model: String, usage: Usage, finish: Option<String>, elapsed_ms: u64) -> Self {
+    pub fn model_finished(
+        candidate: u32,
+        model: String,
+        usage: Usage,
+        finish: Option<String>,
+        elapsed_ms: u64,
+    ) -> Self {
         Self::ModelFinished {
             candidate,
             model,

@@ -14,30 +14,49 @@ pub struct Redactor(Vec<String>);
 impl Redactor {
     /// A redactor for these secrets. Values under eight bytes are ignored.
     pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
-        Self(secrets.into_iter().filter(|secret| secret.len() >= MIN_SECRET).collect())
+        Self(
+            secrets
+                .into_iter()
+                .filter(|secret| secret.len() >= MIN_SECRET)
+                .collect(),
+        )
     }
 
     /// The text without secrets.
     pub fn text(&self, text: String) -> String {
         self.0.iter().fold(text, |text, secret| {
-            if text.contains(secret.as_str()) { text.replace(secret.as_str(), MARK) } else { text }
+            if text.contains(secret.as_str()) {
+                text.replace(secret.as_str(), MARK)
+            } else {
+                text
+            }
         })
     }
 
     /// The event without secrets.
     pub fn event(&self, event: Event) -> Event {
-        let Ok(json) = serde_json::to_string(&event) else { return event };
+        let Ok(json) = serde_json::to_string(&event) else {
+            return event;
+        };
         if !self.0.iter().any(|secret| json.contains(&escaped(secret))) {
             return event;
         }
-        let clean = self.0.iter().fold(json, |json, secret| json.replace(&escaped(secret), MARK));
-        serde_json::from_str(&clean).unwrap_or(Event::Notice { message: "an event held a secret and was left out".into() })
+        let clean = self
+            .0
+            .iter()
+            .fold(json, |json, secret| json.replace(&escaped(secret), MARK));
+        serde_json::from_str(&clean).unwrap_or(Event::Notice {
+            message: "an event held a secret and was left out".into(),
+        })
     }
 }
 
 /// The secret as it stands inside a JSON string.
 fn escaped(secret: &str) -> String {
-    serde_json::Value::from(secret).to_string().trim_matches('"').to_owned()
+    serde_json::Value::from(secret)
+        .to_string()
+        .trim_matches('"')
+        .to_owned()
 }
 
 impl std::fmt::Debug for Redactor {
@@ -54,7 +73,14 @@ mod tests {
     fn a_secret_is_taken_out_of_texts_and_events() {
         let redactor = Redactor::new(["sk-12345\"6".to_owned(), "short".to_owned()]);
         assert_eq!(redactor.text("key sk-12345\"6!".into()), "key [redacted]!");
-        let event = redactor.event(Event::Notice { message: "short sk-12345\"6".into() });
-        assert_eq!(event, Event::Notice { message: "short [redacted]".into() });
+        let event = redactor.event(Event::Notice {
+            message: "short sk-12345\"6".into(),
+        });
+        assert_eq!(
+            event,
+            Event::Notice {
+                message: "short [redacted]".into()
+            }
+        );
     }
 }

@@ -54,14 +54,23 @@ pub fn parse_line(line: &[u8]) -> Result<Record, LineError> {
     if crc != format!("{:08x}\"}}", crc32fast::hash(body.as_bytes())) {
         return Err(LineError::Checksum);
     }
-    let mut map: Map<String, Value> =
-        serde_json::from_str(&format!("{body}}}")).map_err(|error| LineError::Malformed(error.to_string()))?;
+    let mut map: Map<String, Value> = serde_json::from_str(&format!("{body}}}"))
+        .map_err(|error| LineError::Malformed(error.to_string()))?;
     let ts: Timestamp = take(&mut map, "ts")?;
     let seq = take(&mut map, "seq")?;
     let iteration = take(&mut map, "iteration")?;
-    let name = map.get("event").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name = map
+        .get("event")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     match serde_json::from_value::<Event>(Value::Object(map)) {
-        Ok(event) => Ok(Record { seq, ts, iteration, event }),
+        Ok(event) => Ok(Record {
+            seq,
+            ts,
+            iteration,
+            event,
+        }),
         Err(error) if error.to_string().starts_with("unknown variant") => Err(LineError::Unknown(name)),
         Err(error) => Err(LineError::Malformed(format!("{name}: {error}"))),
     }
@@ -79,7 +88,14 @@ mod tests {
 
     fn record(message: &str) -> Record {
         let ts = "2026-11-30T02:03:04.005Z".parse().unwrap();
-        Record { seq: 7, ts, iteration: 2, event: Event::Notice { message: message.into() } }
+        Record {
+            seq: 7,
+            ts,
+            iteration: 2,
+            event: Event::Notice {
+                message: message.into(),
+            },
+        }
     }
 
     #[test]
@@ -95,7 +111,10 @@ mod tests {
     fn an_unknown_event_is_told_apart_from_a_broken_line() {
         let body = r#"{"event":"moon:phase","ts":"2026-11-30T02:03:04.005Z","seq":7,"iteration":2"#;
         let line = format!("{body},\"crc\":\"{:08x}\"}}", crc32fast::hash(body.as_bytes()));
-        assert_eq!(parse_line(line.as_bytes()), Err(LineError::Unknown("moon:phase".into())));
+        assert_eq!(
+            parse_line(line.as_bytes()),
+            Err(LineError::Unknown("moon:phase".into()))
+        );
         assert_eq!(parse_line(b"{}"), Err(LineError::Checksum));
     }
 

@@ -4,8 +4,8 @@ use super::state::{Accepted, GateFailed};
 use super::stop::due;
 use super::{Candidate, Phase, Policy, RunState, Step, StopKind, StopReason, Submission, Verdict, verdict};
 use crate::commit_message::{CommitMessage, subject};
-use crate::event::{Event, Key};
 use crate::eval::Score;
+use crate::event::{Event, Key};
 use crate::workspace::Oid;
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -116,11 +116,16 @@ impl Stage {
 /// The facts that follow from an input, in order. At most one of them announces work that answers with an input, and
 /// it is the last. An input for something that is over is dropped; one that is impossible is an error, never a guess.
 pub fn decide(state: &RunState, input: Input, policy: &Policy) -> Result<Vec<Event>, Illegal> {
-    let illegal = |input: Input| Illegal { phase: Box::new(state.phase.clone()), input: Box::new(input) };
+    let illegal = |input: Input| Illegal {
+        phase: Box::new(state.phase.clone()),
+        input: Box::new(input),
+    };
     let (key, stage) = match &input {
         Input::Begin { elapsed, halt } => {
             return match (&state.phase, &state.parent) {
-                (Phase::Ready, Some(parent)) => Ok(vec![begin(state, parent, *elapsed, halt.clone(), policy)]),
+                (Phase::Ready, Some(parent)) => {
+                    Ok(vec![begin(state, parent, *elapsed, halt.clone(), policy)])
+                }
                 _ => Err(illegal(input)),
             };
         }
@@ -130,7 +135,10 @@ pub fn decide(state: &RunState, input: Input, policy: &Policy) -> Result<Vec<Eve
         Input::Committed { key, .. } | Input::CommitFailed { key, .. } => (*key, Stage::Commit),
     };
     // A candidate that is gone, or has gone on: the answer is late.
-    let Some(candidate) = state.candidate(key.candidate).filter(|candidate| candidate.key == key) else {
+    let Some(candidate) = state
+        .candidate(key.candidate)
+        .filter(|candidate| candidate.key == key)
+    else {
         return Ok(Vec::new());
     };
     let committing = match &state.phase {
@@ -146,7 +154,9 @@ pub fn decide(state: &RunState, input: Input, policy: &Policy) -> Result<Vec<Eve
         (Input::TurnEnded { end, .. }, _) => Ok(turn_ended(candidate, end, policy)),
         (Input::Snapshotted { result, .. }, _) => Ok(snapshotted(state, candidate, result, policy)),
         (Input::Graded { result, .. }, _) => Ok(graded(state, candidate, result, policy)),
-        (Input::Committed { commit, .. }, Some(tree)) => Ok(vec![committed(state, candidate, commit, tree, policy)]),
+        (Input::Committed { commit, .. }, Some(tree)) => {
+            Ok(vec![committed(state, candidate, commit, tree, policy)])
+        }
         (Input::CommitFailed { reason, .. }, Some(tree)) => {
             let failed = Event::CommitFailed {
                 candidate: key.candidate,
@@ -155,38 +165,70 @@ pub fn decide(state: &RunState, input: Input, policy: &Policy) -> Result<Vec<Eve
                 kind: reason.kind,
                 output: reason.text.clone(),
             };
-            Ok(vec![failed, Event::Aborted { kind: reason.kind, reason: reason.text }])
+            Ok(vec![
+                failed,
+                Event::Aborted {
+                    kind: reason.kind,
+                    reason: reason.text,
+                },
+            ])
         }
         (input, _) => Err(illegal(input)),
     }
 }
 
-fn begin(state: &RunState, parent: &Oid, elapsed: Duration, halt: Option<StopReason>, policy: &Policy) -> Event {
+fn begin(
+    state: &RunState,
+    parent: &Oid,
+    elapsed: Duration,
+    halt: Option<StopReason>,
+    policy: &Policy,
+) -> Event {
     match due(state, elapsed, policy).or(halt) {
-        Some(reason) => Event::Aborted { kind: reason.kind, reason: reason.text },
-        None => Event::IterationStarted { parent: parent.clone() },
+        Some(reason) => Event::Aborted {
+            kind: reason.kind,
+            reason: reason.text,
+        },
+        None => Event::IterationStarted {
+            parent: parent.clone(),
+        },
     }
 }
 
 fn turn_ended(candidate: &Candidate, end: TurnEnd, policy: &Policy) -> Vec<Event> {
-    let Key { candidate: number, attempt, .. } = candidate.key;
+    let Key {
+        candidate: number,
+        attempt,
+        ..
+    } = candidate.key;
     let ended = |stop: &str, submission: Option<&Submission>| Event::AgentEnded {
         candidate: number,
         attempt,
         stop: stop.to_owned(),
         submission: submission.cloned(),
     };
-    let error = |kind: String, message: String| Event::AgentError { candidate: number, error: kind, message };
+    let error = |kind: String, message: String| Event::AgentError {
+        candidate: number,
+        error: kind,
+        message,
+    };
     match end {
         TurnEnd::Submitted(submission) => {
             let end = ended("submitted", Some(&submission));
             let next = match (&candidate.gate_failure, submission.success) {
-                (_, true) => Event::SnapshotStarted { candidate: number, attempt },
+                (_, true) => Event::SnapshotStarted {
+                    candidate: number,
+                    attempt,
+                },
                 // A robot that gives up on a repair leaves the gate as it failed.
                 (Some(failure), false) => gate_failure(candidate, failure, &submission),
                 (None, false) => {
                     let (summary, learnings) = (submission.summary.clone(), submission.key_learnings.clone());
-                    Event::Failure { candidate: number, summary, learnings }
+                    Event::Failure {
+                        candidate: number,
+                        summary,
+                        learnings,
+                    }
                 }
             };
             vec![end, next]
@@ -194,23 +236,39 @@ fn turn_ended(candidate: &Candidate, end: TurnEnd, policy: &Policy) -> Vec<Event
         TurnEnd::Silent { stop } => {
             let next = match candidate.step {
                 // It had submitted before; what it repaired since then counts.
-                Step::Repairing => Event::SnapshotStarted { candidate: number, attempt },
+                Step::Repairing => Event::SnapshotStarted {
+                    candidate: number,
+                    attempt,
+                },
                 _ if candidate.ordered => error("limit".into(), "did not submit when ordered to".into()),
-                _ if candidate.nudges < policy.max_submit_nudges => {
-                    Event::Nudged { candidate: number, attempt: attempt + 1, nudge: candidate.nudges + 1 }
-                }
+                _ if candidate.nudges < policy.max_submit_nudges => Event::Nudged {
+                    candidate: number,
+                    attempt: attempt + 1,
+                    nudge: candidate.nudges + 1,
+                },
                 _ => {
                     let summary = format!("did not submit ({stop})");
-                    Event::Failure { candidate: number, summary, learnings: Vec::new() }
+                    Event::Failure {
+                        candidate: number,
+                        summary,
+                        learnings: Vec::new(),
+                    }
                 }
             };
             vec![ended(&stop, None), next]
         }
         TurnEnd::Limit { limit } => {
             let next = if candidate.ordered {
-                error("limit".into(), format!("{limit}, and did not submit when ordered to"))
+                error(
+                    "limit".into(),
+                    format!("{limit}, and did not submit when ordered to"),
+                )
             } else {
-                Event::Ordered { candidate: number, attempt: attempt + 1, limit: limit.clone() }
+                Event::Ordered {
+                    candidate: number,
+                    attempt: attempt + 1,
+                    limit: limit.clone(),
+                }
             };
             vec![ended(&limit, None), next]
         }
@@ -225,7 +283,11 @@ fn snapshotted(
     result: Result<Result<Oid, Vec<String>>, StopReason>,
     policy: &Policy,
 ) -> Vec<Event> {
-    let Key { candidate: number, attempt, .. } = candidate.key;
+    let Key {
+        candidate: number,
+        attempt,
+        ..
+    } = candidate.key;
     let done = |tree: Option<&Oid>, refused: &[String]| Event::Snapshotted {
         candidate: number,
         attempt,
@@ -247,8 +309,14 @@ fn snapshotted(
                 _ if Some(&tree) == state.parent_tree.as_ref() => no_change(candidate, false),
                 _ if state.seen.contains(&tree) => no_change(candidate, true),
                 // The repair changed nothing, so grading it again would say the same.
-                Some(failure) if failure.tree.as_ref() == Some(&tree) => repair_or_fail(candidate, failure, policy),
-                _ => Event::EvalStarted { candidate: number, attempt, tree: tree.clone() },
+                Some(failure) if failure.tree.as_ref() == Some(&tree) => {
+                    repair_or_fail(candidate, failure, policy)
+                }
+                _ => Event::EvalStarted {
+                    candidate: number,
+                    attempt,
+                    tree: tree.clone(),
+                },
             };
             vec![done(Some(&tree), &[]), next]
         }
@@ -266,7 +334,10 @@ fn graded(
         (Err(reason), _, _) => return vec![interrupted(number, reason)],
         (Ok(score), Some(tree), Some(parent)) => (score, tree.clone(), parent.clone()),
         (Ok(_), _, _) => {
-            let reason = StopReason::new(StopKind::Internal, "a score came without a tree; nothing was committed");
+            let reason = StopReason::new(
+                StopKind::Internal,
+                "a score came without a tree; nothing was committed",
+            );
             return vec![interrupted(number, reason)];
         }
     };
@@ -274,7 +345,11 @@ fn graded(
     let next = match verdict(&score, policy) {
         Verdict::GateFailed => {
             let output = score.output.clone().unwrap_or_default();
-            let failure = GateFailed { tree: Some(tree), detail: score.detail.clone(), output };
+            let failure = GateFailed {
+                tree: Some(tree),
+                detail: score.detail.clone(),
+                output,
+            };
             repair_or_fail(candidate, &failure, policy)
         }
         Verdict::NoImprovement => Event::NoImprovement {
@@ -286,9 +361,20 @@ fn graded(
         },
         Verdict::Commit => {
             let submission = candidate.submission.clone().unwrap_or_default();
-            let message = CommitMessage { iteration: state.iteration, run_id: &state.run_id, submission: &submission,
-                score: &score }.render();
-            Event::CommitStarted { candidate: number, attempt: candidate.key.attempt, tree, parent, message }
+            let message = CommitMessage {
+                iteration: state.iteration,
+                run_id: &state.run_id,
+                submission: &submission,
+                score: &score,
+            }
+            .render();
+            Event::CommitStarted {
+                candidate: number,
+                attempt: candidate.key.attempt,
+                tree,
+                parent,
+                message,
+            }
         }
     };
     vec![eval, next]
@@ -303,12 +389,14 @@ fn committed(state: &RunState, candidate: &Candidate, commit: Oid, tree: &Oid, p
         detail: String::new(),
     });
     let stop = match &policy.stop_when {
-        _ if accepted.met_target => {
-            Some(StopReason::new(StopKind::TargetMet, format!("target met: {}", accepted.detail)))
-        }
-        Some(text) if submission.should_fully_stop => {
-            Some(StopReason::new(StopKind::StopCondition, format!("stop condition met: {text}")))
-        }
+        _ if accepted.met_target => Some(StopReason::new(
+            StopKind::TargetMet,
+            format!("target met: {}", accepted.detail),
+        )),
+        Some(text) if submission.should_fully_stop => Some(StopReason::new(
+            StopKind::StopCondition,
+            format!("stop condition met: {text}"),
+        )),
         _ => None,
     };
     Event::Committed {
@@ -333,7 +421,11 @@ fn repair_or_fail(candidate: &Candidate, failure: &GateFailed, policy: &Policy) 
             output: format!("{}\n{}", failure.detail, failure.output),
         };
     }
-    gate_failure(candidate, failure, &candidate.submission.clone().unwrap_or_default())
+    gate_failure(
+        candidate,
+        failure,
+        &candidate.submission.clone().unwrap_or_default(),
+    )
 }
 
 fn gate_failure(candidate: &Candidate, failure: &GateFailed, submission: &Submission) -> Event {
@@ -349,17 +441,34 @@ fn gate_failure(candidate: &Candidate, failure: &GateFailed, submission: &Submis
 
 fn no_change(candidate: &Candidate, repeat: bool) -> Event {
     let (number, summary, learnings) = (candidate.key.candidate, summary(candidate), learnings(candidate));
-    Event::NoChange { candidate: number, summary, learnings, repeat }
+    Event::NoChange {
+        candidate: number,
+        summary,
+        learnings,
+        repeat,
+    }
 }
 
 fn interrupted(candidate: u32, reason: StopReason) -> Event {
-    Event::Interrupted { candidate, kind: reason.kind, reason: reason.text }
+    Event::Interrupted {
+        candidate,
+        kind: reason.kind,
+        reason: reason.text,
+    }
 }
 
 fn summary(candidate: &Candidate) -> String {
-    candidate.submission.as_ref().map(|s| s.summary.clone()).unwrap_or_default()
+    candidate
+        .submission
+        .as_ref()
+        .map(|s| s.summary.clone())
+        .unwrap_or_default()
 }
 
 fn learnings(candidate: &Candidate) -> Vec<String> {
-    candidate.submission.as_ref().map(|s| s.key_learnings.clone()).unwrap_or_default()
+    candidate
+        .submission
+        .as_ref()
+        .map(|s| s.key_learnings.clone())
+        .unwrap_or_default()
 }

@@ -59,18 +59,42 @@ pub fn effect_of(record: &Record) -> Option<Effect> {
     };
     let effect = match &record.event {
         Event::IterationStarted { .. } => Effect::Work(key(&0, &1)),
-        Event::Nudged { candidate, attempt, .. } => Effect::Nudge(key(candidate, attempt)),
-        Event::Ordered { candidate, attempt, limit } => {
-            Effect::Order { key: key(candidate, attempt), limit: limit.clone() }
-        }
-        Event::Repair { candidate, attempt, output, .. } => {
-            Effect::Repair { key: key(candidate, attempt), output: output.clone() }
-        }
+        Event::Nudged {
+            candidate, attempt, ..
+        } => Effect::Nudge(key(candidate, attempt)),
+        Event::Ordered {
+            candidate,
+            attempt,
+            limit,
+        } => Effect::Order {
+            key: key(candidate, attempt),
+            limit: limit.clone(),
+        },
+        Event::Repair {
+            candidate,
+            attempt,
+            output,
+            ..
+        } => Effect::Repair {
+            key: key(candidate, attempt),
+            output: output.clone(),
+        },
         Event::SnapshotStarted { candidate, attempt } => Effect::Snapshot(key(candidate, attempt)),
-        Event::EvalStarted { candidate, attempt, tree } => {
-            Effect::Grade { key: key(candidate, attempt), tree: tree.clone() }
-        }
-        Event::CommitStarted { candidate, attempt, tree, parent, message } => Effect::Commit {
+        Event::EvalStarted {
+            candidate,
+            attempt,
+            tree,
+        } => Effect::Grade {
+            key: key(candidate, attempt),
+            tree: tree.clone(),
+        },
+        Event::CommitStarted {
+            candidate,
+            attempt,
+            tree,
+            parent,
+            message,
+        } => Effect::Commit {
             key: key(candidate, attempt),
             tree: tree.clone(),
             parent: parent.clone(),

@@ -54,7 +54,7 @@ pub enum Phase {
     /// A candidate is being committed.
     Committing {
         /// Which.
-        candidate: Candidate,
+        candidate: Box<Candidate>,
         /// Its graded tree.
         tree: Oid,
     },
@@ -132,7 +132,11 @@ pub enum Step {
 impl Candidate {
     fn new(iteration: u32, number: u32) -> Self {
         Self {
-            key: Key { iteration, candidate: number, attempt: 1 },
+            key: Key {
+                iteration,
+                candidate: number,
+                attempt: 1,
+            },
             step: Step::Working,
             nudges: 0,
             repairs: 0,
@@ -150,7 +154,9 @@ impl RunState {
     pub fn candidate(&self, number: u32) -> Option<&Candidate> {
         match &self.phase {
             Phase::Attempting { candidates } => candidates.iter().find(|c| c.key.candidate == number),
-            Phase::Committing { candidate, .. } => Some(candidate).filter(|c| c.key.candidate == number),
+            Phase::Committing { candidate, .. } => {
+                Some(candidate.as_ref()).filter(|c| c.key.candidate == number)
+            }
             Phase::Ready | Phase::Stopped { .. } => None,
         }
     }
@@ -167,7 +173,12 @@ impl RunState {
     /// Takes one record in. Records that announce or observe change nothing but the step.
     pub fn apply(&mut self, record: &Record) {
         match &record.event {
-            Event::RunStarted { run_id, base, base_tree, .. } => {
+            Event::RunStarted {
+                run_id,
+                base,
+                base_tree,
+                ..
+            } => {
                 self.run_id.clone_from(run_id);
                 self.parent = Some(base.clone());
                 self.parent_tree = Some(base_tree.clone());
@@ -175,29 +186,53 @@ impl RunState {
             Event::IterationStarted { parent } => {
                 self.iteration = record.iteration;
                 self.parent = Some(parent.clone());
-                self.phase = Phase::Attempting { candidates: vec![Candidate::new(self.iteration, 0)] };
+                self.phase = Phase::Attempting {
+                    candidates: vec![Candidate::new(self.iteration, 0)],
+                };
             }
-            Event::AgentEnded { candidate, submission, .. } => {
+            Event::AgentEnded {
+                candidate,
+                submission,
+                ..
+            } => {
                 self.change(*candidate, |c| {
                     if let Some(submission) = submission {
                         c.submission = Some(submission.clone());
                     }
                 });
             }
-            Event::Nudged { candidate, attempt, nudge } => self.change(*candidate, |c| {
+            Event::Nudged {
+                candidate,
+                attempt,
+                nudge,
+            } => self.change(*candidate, |c| {
                 c.nudges = *nudge;
                 c.begin(*attempt, Step::Nudging);
             }),
-            Event::Ordered { candidate, attempt, .. } => self.change(*candidate, |c| {
+            Event::Ordered {
+                candidate, attempt, ..
+            } => self.change(*candidate, |c| {
                 c.ordered = true;
                 c.begin(*attempt, Step::Ordered);
             }),
-            Event::Repair { candidate, attempt, repair, .. } => self.change(*candidate, |c| {
+            Event::Repair {
+                candidate,
+                attempt,
+                repair,
+                ..
+            } => self.change(*candidate, |c| {
                 c.repairs = *repair;
                 c.begin(*attempt, Step::Repairing);
             }),
-            Event::SnapshotStarted { candidate, .. } => self.change(*candidate, |c| c.step = Step::Snapshotting),
-            Event::Snapshotted { candidate, tree, refused, .. } => self.change(*candidate, |c| {
+            Event::SnapshotStarted { candidate, .. } => {
+                self.change(*candidate, |c| c.step = Step::Snapshotting)
+            }
+            Event::Snapshotted {
+                candidate,
+                tree,
+                refused,
+                ..
+            } => self.change(*candidate, |c| {
                 c.tree = tree.clone();
                 if !refused.is_empty() {
                     c.gate_failure = Some(GateFailed {
@@ -208,7 +243,17 @@ impl RunState {
                 }
             }),
             Event::EvalStarted { candidate, .. } => self.change(*candidate, |c| c.step = Step::Grading),
-            Event::Eval { candidate, tree, gate, improved, value, met_target, detail, output, .. } => {
+            Event::Eval {
+                candidate,
+                tree,
+                gate,
+                improved,
+                value,
+                met_target,
+                detail,
+                output,
+                ..
+            } => {
                 if record.iteration == 0 {
                     self.best = *value;
                 }
@@ -216,19 +261,39 @@ impl RunState {
                     if *gate {
                         c.gate_failure = None;
                         let (improved, met_target) = (*improved, *met_target);
-                        c.accepted = Some(Accepted { improved, met_target, value: *value, detail: detail.clone() });
+                        c.accepted = Some(Accepted {
+                            improved,
+                            met_target,
+                            value: *value,
+                            detail: detail.clone(),
+                        });
                     } else {
                         let output = output.clone().unwrap_or_default();
-                        c.gate_failure = Some(GateFailed { tree: Some(tree.clone()), detail: detail.clone(), output });
+                        c.gate_failure = Some(GateFailed {
+                            tree: Some(tree.clone()),
+                            detail: detail.clone(),
+                            output,
+                        });
                     }
                 });
             }
             Event::CommitStarted { candidate, tree, .. } => {
                 if let Some(candidate) = self.candidate(*candidate).cloned() {
-                    self.phase = Phase::Committing { candidate, tree: tree.clone() };
+                    self.phase = Phase::Committing {
+                        candidate: Box::new(candidate),
+                        tree: tree.clone(),
+                    };
                 }
             }
-            Event::Committed { commit, tree, improved, value, stop, stop_text, .. } => {
+            Event::Committed {
+                commit,
+                tree,
+                improved,
+                value,
+                stop,
+                stop_text,
+                ..
+            } => {
                 self.commits += 1;
                 self.parent = Some(commit.clone());
                 self.parent_tree = Some(tree.clone());
@@ -264,7 +329,9 @@ impl RunState {
                 self.phase = Phase::Ready;
             }
             Event::Aborted { kind, reason } => {
-                self.phase = Phase::Stopped { reason: StopReason::new(*kind, reason.clone()) };
+                self.phase = Phase::Stopped {
+                    reason: StopReason::new(*kind, reason.clone()),
+                };
             }
             Event::ModelFinished {
                 input_tokens,

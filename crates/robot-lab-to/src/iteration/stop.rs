@@ -92,7 +92,10 @@ pub struct StopReason {
 impl StopReason {
     /// A reason of this kind.
     pub fn new(kind: StopKind, text: impl Into<String>) -> Self {
-        Self { kind, text: text.into() }
+        Self {
+            kind,
+            text: text.into(),
+        }
     }
 
     /// A signal.
@@ -102,7 +105,10 @@ impl StopReason {
 
     /// The limit of time.
     pub fn max_time(limit: Duration) -> Self {
-        Self::new(StopKind::MaxTime, format!("max time reached ({} s)", limit.as_secs()))
+        Self::new(
+            StopKind::MaxTime,
+            format!("max time reached ({} s)", limit.as_secs()),
+        )
     }
 
     /// The limit of tokens.
@@ -126,24 +132,36 @@ pub(super) fn due(state: &RunState, elapsed: Duration, policy: &Policy) -> Optio
         return Some(StopReason::new(StopKind::Failures, text));
     }
     if state.no_change_in_a_row >= NO_CHANGE_LIMIT {
-        let text = format!("nothing to do: {} iterations without a change", state.no_change_in_a_row);
+        let text = format!(
+            "nothing to do: {} iterations without a change",
+            state.no_change_in_a_row
+        );
         return Some(StopReason::new(StopKind::NothingToDo, text));
     }
     if let Some(n) = policy.stop_on_plateau
         && state.since_improvement >= n
     {
-        let text = format!("plateau: {} iterations without improvement", state.since_improvement);
+        let text = format!(
+            "plateau: {} iterations without improvement",
+            state.since_improvement
+        );
         return Some(StopReason::new(StopKind::Plateau, text));
     }
     if let Some(n) = policy.max_iterations
         && state.iteration >= n
     {
-        return Some(StopReason::new(StopKind::MaxIterations, format!("max iterations reached ({n})")));
+        return Some(StopReason::new(
+            StopKind::MaxIterations,
+            format!("max iterations reached ({n})"),
+        ));
     }
     if let Some(n) = policy.max_tokens
         && state.usage.total() >= n
     {
         return Some(StopReason::max_tokens(n));
     }
-    policy.max_time.filter(|limit| elapsed >= *limit).map(StopReason::max_time)
+    policy
+        .max_time
+        .filter(|limit| elapsed >= *limit)
+        .map(StopReason::max_time)
 }

@@ -69,7 +69,12 @@ impl World {
     fn record(&mut self, event: Event) -> Record {
         let iteration = self.state.iteration + u32::from(matches!(event, Event::IterationStarted { .. }));
         let ts = "2026-11-30T01:02:03Z".parse().unwrap();
-        let record = Record { seq: self.log.len() as u64 + 1, ts, iteration, event };
+        let record = Record {
+            seq: self.log.len() as u64 + 1,
+            ts,
+            iteration,
+            event,
+        };
         self.state.apply(&record);
         self.log.push(record.clone());
         record
@@ -88,7 +93,10 @@ impl World {
             (0, false, _) => TurnEnd::Halted(StopReason::max_tokens(9)),
             (1, _, _) => TurnEnd::Silent { stop: "ended".into() },
             (2, _, _) => TurnEnd::Limit { limit: "time".into() },
-            (3, true, _) => TurnEnd::Error { kind: "k".into(), message: "m".into() },
+            (3, true, _) => TurnEnd::Error {
+                kind: "k".into(),
+                message: "m".into(),
+            },
             (4, _, stop) => TurnEnd::Submitted(submission(false, stop)),
             (_, stop, _) => TurnEnd::Submitted(submission(true, stop)),
         };
@@ -114,21 +122,45 @@ impl World {
             }
             Effect::Grade { key, tree } => {
                 prop_assert_ne!(&tree, &self.branch.1, "an unchanged tree is never graded");
-                prop_assert!(!self.settled.contains(&tree), "a settled tree is never graded again");
+                prop_assert!(
+                    !self.settled.contains(&tree),
+                    "a settled tree is never graded again"
+                );
                 let (n, gate_ok, improved) = self.roll();
                 if n == 0 && gate_ok && improved {
-                    return Ok(Some(Input::Graded { key, result: Err(StopReason::interrupted()) }));
+                    return Ok(Some(Input::Graded {
+                        key,
+                        result: Err(StopReason::interrupted()),
+                    }));
                 }
-                let score = Score { gate_ok, improved, met_target: n == 1 && improved, value: Some(f64::from(n)), ..Score::default() };
+                let score = Score {
+                    gate_ok,
+                    improved,
+                    met_target: n == 1 && improved,
+                    value: Some(f64::from(n)),
+                    ..Score::default()
+                };
                 let earned = gate_ok && (improved || !self.policy.require_improvement);
                 if gate_ok && !earned {
                     self.settled.insert(tree.clone());
                 }
                 self.earned = Some((tree, earned));
-                Input::Graded { key, result: Ok(score) }
+                Input::Graded {
+                    key,
+                    result: Ok(score),
+                }
             }
-            Effect::Commit { key, tree, parent, message } => {
-                prop_assert_eq!(Some(&(tree.clone(), true)), self.earned.as_ref(), "only what was graded and earned");
+            Effect::Commit {
+                key,
+                tree,
+                parent,
+                message,
+            } => {
+                prop_assert_eq!(
+                    Some(&(tree.clone(), true)),
+                    self.earned.as_ref(),
+                    "only what was graded and earned"
+                );
                 prop_assert!(message.starts_with("robot-to "));
                 let (n, a, b) = self.roll();
                 if n == 0 && a && b {
@@ -139,7 +171,10 @@ impl World {
                     self.commits += 1;
                     self.branch = (oid(1_000 + self.commits), tree.clone());
                     self.settled.insert(tree);
-                    Input::Committed { key, commit: self.branch.0.clone() }
+                    Input::Committed {
+                        key,
+                        commit: self.branch.0.clone(),
+                    }
                 }
             }
             Effect::Conclude => {
@@ -177,9 +212,16 @@ impl World {
     fn check(&self) -> Result<(), TestCaseError> {
         let state = &self.state;
         let json = serde_json::to_string(state).unwrap();
-        prop_assert_eq!(&serde_json::from_str::<RunState>(&json).unwrap(), state, "state survives run.json");
-        let read: Vec<Record> =
-            self.log.iter().map(|record| parse_line(to_line(record).unwrap().as_bytes()).unwrap()).collect();
+        prop_assert_eq!(
+            &serde_json::from_str::<RunState>(&json).unwrap(),
+            state,
+            "state survives run.json"
+        );
+        let read: Vec<Record> = self
+            .log
+            .iter()
+            .map(|record| parse_line(to_line(record).unwrap().as_bytes()).unwrap())
+            .collect();
         prop_assert_eq!(&read, &self.log, "records survive the log");
         prop_assert_eq!(&RunState::fold(&read), state, "the fold of the log is the state");
         Ok(())
@@ -194,12 +236,23 @@ impl World {
             // Now and then an answer to something long over comes in. It must change nothing.
             let (n, _, _) = self.roll();
             if let Some(late) = self.past.iter().rev().nth(usize::from(n)).cloned() {
-                prop_assert_eq!(decide(&self.state, late, &self.policy), Ok(vec![]), "late answers are dropped");
+                prop_assert_eq!(
+                    decide(&self.state, late, &self.policy),
+                    Ok(vec![]),
+                    "late answers are dropped"
+                );
             }
-            let input = next.take().unwrap_or(Input::Begin { elapsed: Duration::ZERO, halt: None });
+            let input = next.take().unwrap_or(Input::Begin {
+                elapsed: Duration::ZERO,
+                halt: None,
+            });
             let events = decide(&self.state, input.clone(), &self.policy);
             let events = events.map_err(|illegal| TestCaseError::fail(illegal.to_string()))?;
-            prop_assert!(!events.is_empty(), "an expected answer says something: {:?}", input);
+            prop_assert!(
+                !events.is_empty(),
+                "an expected answer says something: {:?}",
+                input
+            );
             if !matches!(input, Input::Begin { .. }) {
                 self.past.push(input);
             }
@@ -220,18 +273,27 @@ impl World {
 }
 
 fn policies() -> impl Strategy<Value = Policy> {
-    (any::<bool>(), 0u32..3, 0u32..3, 1u32..4, 1u32..12, prop::option::of(1u32..5), any::<bool>()).prop_map(
-        |(require_improvement, repairs, nudges, failures, iterations, plateau, stop_when)| Policy {
-            require_improvement,
-            max_verify_repairs: repairs,
-            max_submit_nudges: nudges,
-            max_consecutive_failures: failures,
-            max_iterations: Some(iterations),
-            stop_on_plateau: plateau,
-            stop_when: stop_when.then(|| "done".into()),
-            ..Policy::default()
-        },
+    (
+        any::<bool>(),
+        0u32..3,
+        0u32..3,
+        1u32..4,
+        1u32..12,
+        prop::option::of(1u32..5),
+        any::<bool>(),
     )
+        .prop_map(
+            |(require_improvement, repairs, nudges, failures, iterations, plateau, stop_when)| Policy {
+                require_improvement,
+                max_verify_repairs: repairs,
+                max_submit_nudges: nudges,
+                max_consecutive_failures: failures,
+                max_iterations: Some(iterations),
+                stop_on_plateau: plateau,
+                stop_when: stop_when.then(|| "done".into()),
+                ..Policy::default()
+            },
+        )
 }
 
 proptest! {
@@ -288,32 +350,81 @@ proptest! {
 fn a_halt_between_two_iterations_begins_no_new_one() {
     let world = World::new(Policy::default(), vec![(0, false, false)]);
     let halt = Some(StopReason::interrupted());
-    let events = decide(&world.state, Input::Begin { elapsed: Duration::ZERO, halt }, &world.policy).unwrap();
-    assert_eq!(events, [Event::Aborted { kind: StopKind::Interrupted, reason: "interrupted".into() }]);
+    let events = decide(
+        &world.state,
+        Input::Begin {
+            elapsed: Duration::ZERO,
+            halt,
+        },
+        &world.policy,
+    )
+    .unwrap();
+    assert_eq!(
+        events,
+        [Event::Aborted {
+            kind: StopKind::Interrupted,
+            reason: "interrupted".into()
+        }]
+    );
 }
 
 #[test]
 fn an_impossible_input_is_an_error() {
     let mut world = World::new(Policy::default(), vec![(0, false, false)]);
-    let begin = || Input::Begin { elapsed: Duration::ZERO, halt: None };
+    let begin = || Input::Begin {
+        elapsed: Duration::ZERO,
+        halt: None,
+    };
     let events = decide(&world.state, begin(), &world.policy).unwrap();
     world.record(events[0].clone());
-    assert!(decide(&world.state, begin(), &world.policy).is_err(), "an iteration is under way");
-    let graded = Input::Graded { key: Key { iteration: 1, candidate: 0, attempt: 1 }, result: Ok(Score::default()) };
-    assert!(decide(&world.state, graded, &world.policy).is_err(), "nothing was submitted");
+    assert!(
+        decide(&world.state, begin(), &world.policy).is_err(),
+        "an iteration is under way"
+    );
+    let graded = Input::Graded {
+        key: Key {
+            iteration: 1,
+            candidate: 0,
+            attempt: 1,
+        },
+        result: Ok(Score::default()),
+    };
+    assert!(
+        decide(&world.state, graded, &world.policy).is_err(),
+        "nothing was submitted"
+    );
 }
 
 #[test]
 fn limits_end_a_run_before_an_iteration() {
     let mut world = World::new(Policy::default(), vec![(0, false, false)]);
-    let usage = robot_lab::Usage { input: 60, output: 40, ..robot_lab::Usage::default() };
+    let usage = robot_lab::Usage {
+        input: 60,
+        output: 40,
+        ..robot_lab::Usage::default()
+    };
     world.record(Event::model_finished(0, "m".into(), usage, None, 1));
     let elapsed = Duration::from_secs(60);
     for (policy, text) in [
-        (Policy { max_tokens: Some(100), ..Policy::default() }, "max tokens reached (100)"),
-        (Policy { max_time: Some(elapsed), ..Policy::default() }, "max time reached (60 s)"),
+        (
+            Policy {
+                max_tokens: Some(100),
+                ..Policy::default()
+            },
+            "max tokens reached (100)",
+        ),
+        (
+            Policy {
+                max_time: Some(elapsed),
+                ..Policy::default()
+            },
+            "max time reached (60 s)",
+        ),
     ] {
         let events = decide(&world.state, Input::Begin { elapsed, halt: None }, &policy).unwrap();
-        assert!(matches!(&events[..], [Event::Aborted { reason, .. }] if reason == text), "{events:?}");
+        assert!(
+            matches!(&events[..], [Event::Aborted { reason, .. }] if reason == text),
+            "{events:?}"
+        );
     }
 }

@@ -39,9 +39,20 @@ mod tests {
             (true, true, false, Verdict::Commit),
             (true, true, true, Verdict::Commit),
         ] {
-            let score = Score { gate_ok, improved, ..Score::default() };
-            let policy = Policy { require_improvement, ..Policy::default() };
-            assert_eq!(verdict(&score, &policy), expected, "{gate_ok} {improved} {require_improvement}");
+            let score = Score {
+                gate_ok,
+                improved,
+                ..Score::default()
+            };
+            let policy = Policy {
+                require_improvement,
+                ..Policy::default()
+            };
+            assert_eq!(
+                verdict(&score, &policy),
+                expected,
+                "{gate_ok} {improved} {require_improvement}"
+            );
         }
     }
 }

@@ -34,9 +34,24 @@ struct Inner {
 
 impl Journal {
     /// Starts a log in an empty file.
-    pub fn new(file: File, clock: Arc<dyn Clock>, redactor: Redactor, observers: Vec<Arc<dyn Observer>>) -> Self {
-        let inner = Inner { file, seq: 0, state: RunState::default(), failed: None };
-        Self { inner: Mutex::new(inner), clock, redactor, observers }
+    pub fn new(
+        file: File,
+        clock: Arc<dyn Clock>,
+        redactor: Redactor,
+        observers: Vec<Arc<dyn Observer>>,
+    ) -> Self {
+        let inner = Inner {
+            file,
+            seq: 0,
+            state: RunState::default(),
+            failed: None,
+        };
+        Self {
+            inner: Mutex::new(inner),
+            clock,
+            redactor,
+            observers,
+        }
     }
 
     /// Writes an event, then lets it change the state. After an error the state is as before.
@@ -49,7 +64,12 @@ impl Journal {
         }
         let next = u32::from(matches!(event, Event::IterationStarted { .. }));
         let iteration = inner.state.iteration + next;
-        let record = Record { seq: inner.seq + 1, ts: self.clock.now(), iteration, event };
+        let record = Record {
+            seq: inner.seq + 1,
+            ts: self.clock.now(),
+            iteration,
+            event,
+        };
         if let Err(error) = write(&mut inner.file, &record, durable) {
             inner.failed = Some(format!("the log could not be written: {error}"));
             return Err(error);
@@ -122,15 +142,26 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("run.log");
         let file = File::create(&path).unwrap();
-        let journal =
-            Journal::new(file, Arc::new(SystemClock), Redactor::new(["sk-secret-1".to_owned()]), Vec::new());
+        let journal = Journal::new(
+            file,
+            Arc::new(SystemClock),
+            Redactor::new(["sk-secret-1".to_owned()]),
+            Vec::new(),
+        );
         let oid = "1".repeat(40).parse::<crate::workspace::Oid>().unwrap();
         journal.append(notice("the key is sk-secret-1")).unwrap();
         journal.append(Event::IterationStarted { parent: oid }).unwrap();
-        let error = Event::AgentError { candidate: 0, error: "limit".into(), message: "x".into() };
+        let error = Event::AgentError {
+            candidate: 0,
+            error: "limit".into(),
+            message: "x".into(),
+        };
         journal.append(error).unwrap();
         let log = read_log(&path).unwrap();
-        assert_eq!(log.records.iter().map(|r| r.iteration).collect::<Vec<_>>(), [0, 1, 1]);
+        assert_eq!(
+            log.records.iter().map(|r| r.iteration).collect::<Vec<_>>(),
+            [0, 1, 1]
+        );
         assert_eq!(RunState::fold(&log.records), journal.state());
         assert_eq!(journal.state().failures_in_a_row, 1);
         assert!(!std::fs::read_to_string(&path).unwrap().contains("sk-secret-1"));
@@ -144,7 +175,11 @@ mod tests {
         let read_only = File::open(&path).unwrap();
         let journal = Journal::new(read_only, Arc::new(SystemClock), Redactor::default(), Vec::new());
         assert!(journal.append(notice("a")).is_err());
-        assert!(journal.failure().is_some_and(|why| why.starts_with("the log could not be written")));
+        assert!(
+            journal
+                .failure()
+                .is_some_and(|why| why.starts_with("the log could not be written"))
+        );
         assert!(journal.append(notice("b")).is_err());
     }
 }

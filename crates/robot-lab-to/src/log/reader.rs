@@ -19,7 +19,10 @@ pub struct ReadLog {
 /// Reads a log. A line that is damaged anywhere but at the end is an error that names it; nothing is changed.
 pub fn read_log(path: &Path) -> io::Result<ReadLog> {
     let mut log = ReadLog::default();
-    let mut lines = BufReader::new(File::open(path)?).split(b'\n').enumerate().peekable();
+    let mut lines = BufReader::new(File::open(path)?)
+        .split(b'\n')
+        .enumerate()
+        .peekable();
     while let Some((index, line)) = lines.next() {
         let line = line?;
         match parse_line(&line) {
@@ -27,7 +30,11 @@ pub fn read_log(path: &Path) -> io::Result<ReadLog> {
             Err(LineError::Unknown(name)) => log.unknown.push(name),
             Err(_) if lines.peek().is_none() => log.torn = true,
             Err(error) => {
-                let text = format!("{}: line {}: {error}; nothing was changed", path.display(), index + 1);
+                let text = format!(
+                    "{}: line {}: {error}; nothing was changed",
+                    path.display(),
+                    index + 1
+                );
                 return Err(io::Error::new(io::ErrorKind::InvalidData, text));
             }
         }
@@ -46,12 +53,26 @@ mod tests {
         let path = dir.path().join("run.log");
         let line = |seq| {
             let ts = "2026-11-30T02:03:04Z".parse().unwrap();
-            to_line(&Record { seq, ts, iteration: 0, event: Event::Notice { message: "x".into() } }).unwrap()
+            to_line(&Record {
+                seq,
+                ts,
+                iteration: 0,
+                event: Event::Notice { message: "x".into() },
+            })
+            .unwrap()
         };
-        std::fs::write(&path, format!("{}\n{}\n{}", line(1), line(2), &line(3)[..30])).unwrap();
+        std::fs::write(
+            &path,
+            format!("{}\n{}\n{}", line(1), line(2), line(3).get(..30).unwrap()),
+        )
+        .unwrap();
         let log = read_log(&path).unwrap();
         assert_eq!((log.records.len(), log.torn), (2, true));
-        std::fs::write(&path, format!("{}\n{}\n{}\n", line(1), line(2).replace('x', "y"), line(3))).unwrap();
+        std::fs::write(
+            &path,
+            format!("{}\n{}\n{}\n", line(1), line(2).replace('x', "y"), line(3)),
+        )
+        .unwrap();
         let error = read_log(&path).unwrap_err().to_string();
         assert!(error.contains("line 2: the checksum does not match"), "{error}");
     }

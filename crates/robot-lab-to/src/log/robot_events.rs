@@ -27,19 +27,39 @@ impl EventSink for RobotEvents {
             RobotEvent::TextDelta { text } | RobotEvent::ReasoningDelta { text } => {
                 return self.journal.delta(text.len());
             }
-            RobotEvent::ModelFinished { model, usage, finish, elapsed } => {
-                Event::model_finished(candidate, model, usage, finish.map(name_of), millis(elapsed))
-            }
-            RobotEvent::ModelFailed { kind, message, retry_in } => Event::ModelFailed {
+            RobotEvent::ModelFinished {
+                model,
+                usage,
+                finish,
+                elapsed,
+            } => Event::model_finished(candidate, model, usage, finish.map(name_of), millis(elapsed)),
+            RobotEvent::ModelFailed {
+                kind,
+                message,
+                retry_in,
+            } => Event::ModelFailed {
                 candidate,
                 kind: kind.name().to_owned(),
                 message: head_and_tail(&message, MAX_TEXT),
                 retry_in_ms: retry_in.map(millis),
             },
-            RobotEvent::ToolStarted { call_id, tool, arguments } => {
-                Event::ToolStarted { candidate, call_id, tool, arguments: clip(arguments) }
-            }
-            RobotEvent::ToolFinished { call_id, tool, ok, text, elapsed } => Event::ToolFinished {
+            RobotEvent::ToolStarted {
+                call_id,
+                tool,
+                arguments,
+            } => Event::ToolStarted {
+                candidate,
+                call_id,
+                tool,
+                arguments: clip(arguments),
+            },
+            RobotEvent::ToolFinished {
+                call_id,
+                tool,
+                ok,
+                text,
+                elapsed,
+            } => Event::ToolFinished {
                 candidate,
                 call_id,
                 tool,

@@ -9,7 +9,10 @@ const MAX_OLD: usize = 200;
 /// The notes in at most about `max` bytes.
 pub fn digest(notes: &str, max: usize) -> String {
     let mut entries: Vec<String> = Vec::new();
-    let mut lines = notes.lines().skip_while(|line| !line.starts_with(HEADING)).peekable();
+    let mut lines = notes
+        .lines()
+        .skip_while(|line| !line.starts_with(HEADING))
+        .peekable();
     while let Some(heading) = lines.next() {
         let mut entry = format!("{heading}\n");
         while let Some(line) = lines.next_if(|line| !line.starts_with(HEADING)) {
@@ -26,7 +29,10 @@ pub fn digest(notes: &str, max: usize) -> String {
         whole = whole && entry.len() <= left;
         let text = if whole { entry } else { &short };
         if text.len() > left {
-            kept.push(format!("[{} older entries are left out]\n", entries.len() - older));
+            kept.push(format!(
+                "[{} older entries are left out]\n",
+                entries.len() - older
+            ));
             break;
         }
         left -= text.len();
@@ -39,7 +45,10 @@ pub fn digest(notes: &str, max: usize) -> String {
 /// `### Iteration 3 [FAIL]: summary`.
 fn one_line_of(entry: &str) -> String {
     let heading = entry.lines().next().unwrap_or_default();
-    let summary = entry.lines().find_map(|line| line.strip_prefix("**Summary:** ")).unwrap_or_default();
+    let summary = entry
+        .lines()
+        .find_map(|line| line.strip_prefix("**Summary:** "))
+        .unwrap_or_default();
     format!("{}\n", clip(&format!("{heading}: {summary}"), MAX_OLD))
 }
 
@@ -49,16 +58,31 @@ mod tests {
     use proptest::prelude::*;
 
     fn notes(n: usize) -> String {
-        let entry = |i| format!("\n### Iteration {i}\n\n**Summary:** did {i}\n\n**Learnings:**\n- {}\n", "x".repeat(60));
-        format!("# run\n\n## Iteration Log\n{}", (1..=n).map(entry).collect::<String>())
+        let entry = |i| {
+            format!(
+                "\n### Iteration {i}\n\n**Summary:** did {i}\n\n**Learnings:**\n- {}\n",
+                "x".repeat(60)
+            )
+        };
+        format!(
+            "# run\n\n## Iteration Log\n{}",
+            (1..=n).map(entry).collect::<String>()
+        )
     }
 
     #[test]
     fn recent_entries_are_whole_and_older_ones_are_a_line() {
         assert_eq!(digest("# run\n\n## Iteration Log\n", 100), "");
         let text = digest(&notes(4), 300);
-        assert!(text.starts_with("### Iteration 1: did 1\n### Iteration 2: did 2\n### Iteration 3\n"), "{text}");
-        assert!(digest(&notes(500), 300).starts_with("[4"), "{}", digest(&notes(500), 300));
+        assert!(
+            text.starts_with("### Iteration 1: did 1\n### Iteration 2: did 2\n### Iteration 3\n"),
+            "{text}"
+        );
+        assert!(
+            digest(&notes(500), 300).starts_with("[4"),
+            "{}",
+            digest(&notes(500), 300)
+        );
     }
 
     proptest! {

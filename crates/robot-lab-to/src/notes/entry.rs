@@ -12,7 +12,10 @@ const MAX_OUTPUT: usize = 2_000;
 
 /// How the notes begin.
 pub fn header(run_id: &str, objective: &str) -> String {
-    format!("# robot-to run: {run_id}\n\nObjective: {}\n\n## Iteration Log\n", one_line(objective))
+    format!(
+        "# robot-to run: {run_id}\n\nObjective: {}\n\n## Iteration Log\n",
+        one_line(objective)
+    )
 }
 
 /// The entry for this outcome; `None` when the event is no outcome, or leaves nothing to say.
@@ -21,22 +24,38 @@ pub fn entry(iteration: u32, event: &Event) -> Option<String> {
         Event::Committed { submission, .. } => Entry::new(iteration, None, &submission.summary)
             .list("Changes", &submission.key_changes)
             .list("Learnings", &submission.key_learnings),
-        Event::Failure { summary, learnings, .. } => {
-            Entry::new(iteration, Some("FAIL"), summary).list("Learnings", learnings)
-        }
-        Event::GateFailure { summary, learnings, detail, output, .. } => {
-            Entry::new(iteration, Some("VERIFY FAILED"), summary)
-                .line("Gate", detail)
-                .quote(output)
-                .list("Learnings of a discarded attempt", learnings)
-        }
-        Event::NoImprovement { summary, learnings, detail, .. } => {
-            Entry::new(iteration, Some("NO IMPROVEMENT"), summary)
-                .line("Score", detail)
-                .list("Learnings of a discarded attempt", learnings)
-        }
-        Event::NoChange { summary, learnings, repeat, .. } => {
-            let why = if *repeat { "the same change was tried before" } else { "nothing was changed" };
+        Event::Failure {
+            summary, learnings, ..
+        } => Entry::new(iteration, Some("FAIL"), summary).list("Learnings", learnings),
+        Event::GateFailure {
+            summary,
+            learnings,
+            detail,
+            output,
+            ..
+        } => Entry::new(iteration, Some("VERIFY FAILED"), summary)
+            .line("Gate", detail)
+            .quote(output)
+            .list("Learnings of a discarded attempt", learnings),
+        Event::NoImprovement {
+            summary,
+            learnings,
+            detail,
+            ..
+        } => Entry::new(iteration, Some("NO IMPROVEMENT"), summary)
+            .line("Score", detail)
+            .list("Learnings of a discarded attempt", learnings),
+        Event::NoChange {
+            summary,
+            learnings,
+            repeat,
+            ..
+        } => {
+            let why = if *repeat {
+                "the same change was tried before"
+            } else {
+                "nothing was changed"
+            };
             Entry::new(iteration, Some("NO CHANGE"), summary)
                 .line("Why", why)
                 .list("Learnings of a discarded attempt", learnings)
@@ -73,7 +92,8 @@ impl Entry {
         if !lines.is_empty() {
             self.0.push_str(&format!("\n**{title}:**\n"));
             for line in lines.iter().take(MAX_LINES) {
-                self.0.push_str(&format!("- {}\n", clip(&one_line(line), MAX_LINE)));
+                self.0
+                    .push_str(&format!("- {}\n", clip(&one_line(line), MAX_LINE)));
             }
         }
         self

@@ -12,5 +12,9 @@ use std::path::Path;
 
 /// Adds to the end of the notes, in one write.
 pub fn append(path: &Path, text: &str) -> io::Result<()> {
-    OpenOptions::new().create(true).append(true).open(path)?.write_all(text.as_bytes())
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)?
+        .write_all(text.as_bytes())
 }

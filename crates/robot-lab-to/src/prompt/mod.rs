@@ -51,7 +51,12 @@ impl Prompts {
     pub fn new() -> Result<Self, PromptError> {
         let mut templates = Environment::new();
         templates.set_undefined_behavior(UndefinedBehavior::Strict);
-        templates.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+        templates.set_syntax(
+            SyntaxConfig::builder()
+                .trim_blocks(true)
+                .lstrip_blocks(true)
+                .build()?,
+        );
         for (name, source) in [
             ("system", include_str!("templates/system.md.j2")),
             ("iteration", include_str!("templates/iteration.md.j2")),
@@ -66,23 +71,29 @@ impl Prompts {
 
     /// The system prompt.
     pub fn system(&self, facts: &Facts<'_>) -> Result<String, PromptError> {
-        self.render("system", context! {
-            objective => one_line(facts.objective),
-            verify_command => facts.verify_command,
-            stop_when => facts.stop_when,
-        })
+        self.render(
+            "system",
+            context! {
+                objective => one_line(facts.objective),
+                verify_command => facts.verify_command,
+                stop_when => facts.stop_when,
+            },
+        )
     }
 
     /// The first message of an iteration.
     pub fn iteration(&self, now: &Situation<'_>) -> Result<String, PromptError> {
         let notes = digest(now.notes, NOTES_BUDGET);
-        self.render("iteration", context! {
-            iteration => now.iteration,
-            work_dir => now.work_dir.display().to_string(),
-            nonce => now.nonce,
-            notes => (!notes.is_empty()).then_some(notes),
-            failing => now.failing,
-        })
+        self.render(
+            "iteration",
+            context! {
+                iteration => now.iteration,
+                work_dir => now.work_dir.display().to_string(),
+                nonce => now.nonce,
+                notes => (!notes.is_empty()).then_some(notes),
+                failing => now.failing,
+            },
+        )
     }
 
     /// Asks a robot that did not submit to do so.
@@ -118,7 +129,11 @@ mod tests {
             stop_when: Some("all tests pass"),
         };
         insta::assert_snapshot!(prompts.system(&facts).unwrap());
-        let bare = Facts { objective: "tidy up", verify_command: None, stop_when: None };
+        let bare = Facts {
+            objective: "tidy up",
+            verify_command: None,
+            stop_when: None,
+        };
         insta::assert_snapshot!("system_prompt_bare", prompts.system(&bare).unwrap());
     }
 
@@ -132,7 +147,12 @@ mod tests {
             notes: "# x\n\n### Iteration 1 [FAIL]\n\n**Summary:** tried\n",
             failing: Some("1 of 3 tests failed"),
         };
-        let first = Situation { iteration: 1, notes: "", failing: None, ..now.clone() };
+        let first = Situation {
+            iteration: 1,
+            notes: "",
+            failing: None,
+            ..now.clone()
+        };
         let all = [
             prompts.iteration(&first).unwrap(),
             prompts.iteration(&now).unwrap(),

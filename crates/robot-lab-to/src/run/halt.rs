@@ -20,7 +20,10 @@ impl Halt {
 
     /// Ends the run within about five seconds: what is under way is kept, and the summary printed.
     pub fn stop(&self, reason: StopReason) {
-        self.reason.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+        self.reason
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(reason);
         self.soft.cancel();
     }
 

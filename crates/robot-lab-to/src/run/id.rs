@@ -15,7 +15,10 @@ impl RunId {
     pub fn new(now: Timestamp) -> Self {
         // The standard library seeds each hasher at random; nothing here needs to be unpredictable, only unlikely to
         // meet: the run's directory is created exclusively, so a repeated id is noticed.
-        let random = std::collections::hash_map::RandomState::new().build_hasher().finish() & 0xff_ffff;
+        let random = std::collections::hash_map::RandomState::new()
+            .build_hasher()
+            .finish()
+            & 0xff_ffff;
         Self(format!("{}-{random:06x}", now.strftime("%Y%m%d-%H%M%S")))
     }
 
@@ -45,8 +48,16 @@ impl std::fmt::Display for RunId {
 /// A name from an objective: lower-case ASCII letters, digits and single dashes, at most 40 characters; `takeover`
 /// when nothing is left.
 pub fn slug(objective: &str) -> String {
-    let words: String =
-        objective.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { ' ' }).collect();
+    let words: String = objective
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_lowercase()
+            } else {
+                ' '
+            }
+        })
+        .collect();
     let mut slug = String::new();
     for word in words.split_whitespace() {
         let dash = usize::from(!slug.is_empty());
@@ -70,7 +81,10 @@ mod tests {
 
     #[test]
     fn slugs() {
-        assert_eq!(slug("Implement lib/roman.sh until the tests pass!"), "implement-lib-roman-sh-until-the-tests");
+        assert_eq!(
+            slug("Implement lib/roman.sh until the tests pass!"),
+            "implement-lib-roman-sh-until-the-tests"
+        );
         assert_eq!(slug("  日本語 — ¿? "), "takeover");
         assert_eq!(slug(&"x".repeat(100)), "x".repeat(40));
     }
@@ -80,7 +94,13 @@ mod tests {
         let id = RunId::new("2026-11-30T01:02:03Z".parse().unwrap());
         assert!(id.as_str().starts_with("20261130-010203-"), "{id}");
         assert_eq!(RunId::parse(id.as_str()), Some(id));
-        for bad in ["", "20261130-010203", "20261130-010203-ABCDEF", "../../etc", "20261130-010203-abcdef-x"] {
+        for bad in [
+            "",
+            "20261130-010203",
+            "20261130-010203-ABCDEF",
+            "../../etc",
+            "20261130-010203-abcdef-x",
+        ] {
             assert_eq!(RunId::parse(bad), None, "{bad}");
         }
     }

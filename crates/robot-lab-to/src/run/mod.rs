@@ -63,7 +63,13 @@ pub struct RunReport {
 impl Run {
     /// A run of this model. Without a verify command every reported success that changes something is committed.
     pub fn new(settings: Settings, model: Arc<dyn Model>) -> Self {
-        Self { settings, model, eval: None, observers: Vec::new(), clock: Arc::new(SystemClock) }
+        Self {
+            settings,
+            model,
+            eval: None,
+            observers: Vec::new(),
+            clock: Arc::new(SystemClock),
+        }
     }
 
     /// Grades with this eval in place of the verify command.

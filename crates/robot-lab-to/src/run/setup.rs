@@ -72,7 +72,11 @@ impl Run {
         let ledger = Ledger::discover(&git, &self.settings.repo).await?;
         let run_dir = ledger.top().join(&self.settings.run_dir);
         let (id, dir) = create_dir(&run_dir, || RunId::new(self.clock.now()))?;
-        let mut traces = Traces { run_dir, dir, work: None };
+        let mut traces = Traces {
+            run_dir,
+            dir,
+            work: None,
+        };
         match self.prepare(halt, &git, ledger, &id, &mut traces).await {
             Ok(world) => Ok((world, id)),
             Err(error) => {
@@ -90,13 +94,21 @@ impl Run {
         id: &RunId,
         traces: &mut Traces,
     ) -> Result<RealWorld, StartError> {
-        let Self { settings, model, eval, observers, clock } = self;
+        let Self {
+            settings,
+            model,
+            eval,
+            observers,
+            clock,
+        } = self;
         let dir = traces.dir.clone();
         let log = dir.create_log().map_err(at(&dir.log()))?;
         let redactor = Redactor::new(settings.secrets.iter().cloned());
         let journal = Arc::new(Journal::new(log, clock, redactor, observers));
         for message in notices(&settings, &ledger) {
-            journal.append(Event::Notice { message }).map_err(at(&dir.log()))?;
+            journal
+                .append(Event::Notice { message })
+                .map_err(at(&dir.log()))?;
         }
 
         let work_path = settings.work_dir.join("runs").join(id.as_str());
@@ -180,7 +192,10 @@ async fn begin(world: &mut RealWorld, base_tree: Oid, baseline: &Score) -> Resul
     world.ledger.exclude_line(&run_dir).map_err(at(&run_dir))?;
     let notes = notes::header(&run_id, &world.journal.redact(world.settings.objective.clone()));
     notes::append(&world.dir.notes(), &notes).map_err(at(&world.dir.notes()))?;
-    let branch = world.ledger.create_branch(&format!("{}-{run_id}", slug(&world.settings.objective))).await?;
+    let branch = world
+        .ledger
+        .create_branch(&format!("{}-{run_id}", slug(&world.settings.objective)))
+        .await?;
     world.file.branch = branch.name().to_owned();
     let started = Event::RunStarted {
         version: LOG_VERSION,
@@ -194,7 +209,15 @@ async fn begin(world: &mut RealWorld, base_tree: Oid, baseline: &Score) -> Resul
     };
     world.branch = Some(branch);
     world.journal.append(started).map_err(at(&log))?;
-    let eval = Event::eval(Key { iteration: 0, candidate: 0, attempt: 0 }, base_tree, baseline);
+    let eval = Event::eval(
+        Key {
+            iteration: 0,
+            candidate: 0,
+            attempt: 0,
+        },
+        base_tree,
+        baseline,
+    );
     world.journal.append(eval).map_err(at(&log))?;
     let state = world.journal.state();
     world.save(&state, None).map_err(StartError::Configuration)
@@ -219,9 +242,15 @@ fn check(settings: &Settings) -> Result<(), StartError> {
         return configuration("the objective is empty; say what should be better");
     }
     if settings.objective.len() > MAX_OBJECTIVE {
-        return configuration("the objective is longer than 20000 bytes; put the details into a file of the repository");
+        return configuration(
+            "the objective is longer than 20000 bytes; put the details into a file of the repository",
+        );
     }
-    if settings.verify_command.as_ref().is_some_and(|command| command.trim().is_empty()) {
+    if settings
+        .verify_command
+        .as_ref()
+        .is_some_and(|command| command.trim().is_empty())
+    {
         return configuration("the verify command is empty; leave it out to grade by the robot's word alone");
     }
     Ok(())
@@ -234,7 +263,12 @@ fn create_dir(run_dir: &Path, mut id: impl FnMut() -> RunId) -> Result<(RunId, R
         match RunDir::create(run_dir, &id) {
             Ok(dir) => return Ok((id, dir)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < 10 => tries += 1,
-            Err(source) => return Err(StartError::Io { path: run_dir.to_owned(), source }),
+            Err(source) => {
+                return Err(StartError::Io {
+                    path: run_dir.to_owned(),
+                    source,
+                });
+            }
         }
     }
 }
@@ -245,7 +279,9 @@ fn notices(settings: &Settings, ledger: &Ledger) -> Vec<String> {
     match ledger.dirty_paths() {
         0 => {}
         1 => notices.push("1 uncommitted change is not part of the run; it stays as it is".into()),
-        n => notices.push(format!("{n} uncommitted changes are not part of the run; they stay as they are")),
+        n => notices.push(format!(
+            "{n} uncommitted changes are not part of the run; they stay as they are"
+        )),
     }
     let policy = &settings.policy;
     if policy.max_iterations.is_none() && policy.max_tokens.is_none() && policy.max_time.is_none() {
@@ -259,14 +295,23 @@ fn notices(settings: &Settings, ledger: &Ledger) -> Vec<String> {
 }
 
 fn shell(settings: &Settings, program: OsString) -> Shell {
-    let host = settings.host.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
-    Shell::new(Exec::new(&settings.helper), Env::allow_listed(host, &settings.env), program)
+    let host = settings
+        .host
+        .iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Shell::new(
+        Exec::new(&settings.helper),
+        Env::allow_listed(host, &settings.env),
+        program,
+    )
 }
 
 /// The user's bash, or the system's shell where there is none.
 fn find_bash(settings: &Settings) -> OsString {
     let path = settings.host.get("PATH").unwrap_or_default();
-    let found = std::env::split_paths(path).map(|dir| dir.join("bash")).find(|bash| bash.is_absolute() && bash.is_file());
+    let found = std::env::split_paths(path)
+        .map(|dir| dir.join("bash"))
+        .find(|bash| bash.is_absolute() && bash.is_file());
     found.map_or_else(|| "/bin/sh".into(), PathBuf::into_os_string)
 }
 

@@ -95,7 +95,11 @@ impl RunDir {
 
     /// Creates the log and holds the run by a lock on it, until the file is closed.
     pub fn create_log(&self) -> io::Result<File> {
-        let log = OpenOptions::new().append(true).create_new(true).mode(0o600).open(self.log())?;
+        let log = OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(self.log())?;
         log.try_lock().map_err(io::Error::from)?;
         Ok(log)
     }
@@ -123,13 +127,18 @@ impl RunDir {
     pub fn load(&self) -> io::Result<RunFile> {
         let path = self.state();
         let invalid = |why: String| {
-            io::Error::new(io::ErrorKind::InvalidData, format!("{}: {why}; it was left as it is", path.display()))
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("{}: {why}; it was left as it is", path.display()),
+            )
         };
         let json: serde_json::Value =
             serde_json::from_slice(&fs::read(&path)?).map_err(|error| invalid(error.to_string()))?;
         match json.get("version").and_then(serde_json::Value::as_u64) {
             Some(version) if version > u64::from(STATE_VERSION) => {
-                return Err(invalid(format!("version {version} is newer than {STATE_VERSION}; use a newer robot-to")));
+                return Err(invalid(format!(
+                    "version {version} is newer than {STATE_VERSION}; use a newer robot-to"
+                )));
             }
             Some(_) => {}
             None => return Err(invalid("it has no version; it is not of this robot-to".into())),
@@ -182,6 +191,11 @@ mod tests {
         let error = run.load().unwrap_err().to_string();
         assert!(error.contains("version 99 is newer than 1"), "{error}");
         std::fs::write(run.path().join("run.json"), "{\"iteration\": 3}").unwrap();
-        assert!(run.load().unwrap_err().to_string().contains("not of this robot-to"));
+        assert!(
+            run.load()
+                .unwrap_err()
+                .to_string()
+                .contains("not of this robot-to")
+        );
     }
 }

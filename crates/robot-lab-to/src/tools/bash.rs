@@ -46,7 +46,10 @@ impl TypedTool for Bash {
         };
         let mut text = format!("[{}]\n", output.status);
         if output.leaked > 0 {
-            text.push_str(&format!("[{} processes were still running and were ended]\n", output.leaked));
+            text.push_str(&format!(
+                "[{} processes were still running and were ended]\n",
+                output.leaked
+            ));
         }
         text.push_str(&head_and_tail(&output.stdout.text(), MAX_OUTPUT));
         Ok(ToolOutcome::text(text))

@@ -44,7 +44,12 @@ fn edit(root: &Root, args: &EditArgs) -> Result<String, String> {
     root.write(&path, &bytes)?;
     let at: Vec<String> = lines.iter().take(20).map(usize::to_string).collect();
     let plural = if lines.len() == 1 { "" } else { "s" };
-    Ok(format!("edited {}: {} replacement{plural}, at line {}", path.display(), lines.len(), at.join(", ")))
+    Ok(format!(
+        "edited {}: {} replacement{plural}, at line {}",
+        path.display(),
+        lines.len(),
+        at.join(", ")
+    ))
 }
 
 /// A file after its edit.
@@ -74,7 +79,10 @@ fn replace(file: &[u8], old: &str, new: &str, all: bool) -> Result<Replaced, Str
     }
     let lines: Vec<usize> = found.iter().map(|&at| line_of(file, at)).collect();
     match lines.as_slice() {
-        [] => Err("old_text is not in the file; read the file and copy the text exactly, white space included".into()),
+        [] => Err(
+            "old_text is not in the file; read the file and copy the text exactly, white space included"
+                .into(),
+        ),
         [_, _, ..] if !all => {
             let at: Vec<String> = lines.iter().take(20).map(usize::to_string).collect();
             Err(format!(
@@ -136,11 +144,31 @@ mod tests {
 
     #[test]
     fn bytes_around_an_edit_survive() {
-        assert_eq!(edited(b"\xef\xbb\xbfone\ntwo", "one", "1"), b"\xef\xbb\xbf1\ntwo", "BOM, no final newline");
-        assert_eq!(edited(b"\xff\xfe one \x80\n", "one", "1"), b"\xff\xfe 1 \x80\n", "not UTF-8");
-        assert_eq!(edited(b"a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\n"), b"x\r\ny\r\nc\r\n", "CRLF");
-        assert_eq!(edited(b"a\r\nb\r\n", "b", "x\ny"), b"a\r\nx\r\ny\r\n", "new lines in a CRLF file");
-        assert_eq!(edited(b"a\r\nb\n", "b", "x\ny"), b"a\r\nx\ny\n", "mixed ends stay as they are");
+        assert_eq!(
+            edited(b"\xef\xbb\xbfone\ntwo", "one", "1"),
+            b"\xef\xbb\xbf1\ntwo",
+            "BOM, no final newline"
+        );
+        assert_eq!(
+            edited(b"\xff\xfe one \x80\n", "one", "1"),
+            b"\xff\xfe 1 \x80\n",
+            "not UTF-8"
+        );
+        assert_eq!(
+            edited(b"a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\n"),
+            b"x\r\ny\r\nc\r\n",
+            "CRLF"
+        );
+        assert_eq!(
+            edited(b"a\r\nb\r\n", "b", "x\ny"),
+            b"a\r\nx\r\ny\r\n",
+            "new lines in a CRLF file"
+        );
+        assert_eq!(
+            edited(b"a\r\nb\n", "b", "x\ny"),
+            b"a\r\nx\ny\n",
+            "mixed ends stay as they are"
+        );
     }
 
     #[test]
@@ -150,7 +178,13 @@ mod tests {
         assert!(text("x", "x").contains("the same"));
         assert!(text("z", "a").contains("not in the file"));
         assert!(text("x", "a").contains("occurs 2 times (lines 1, 3)"));
-        assert_eq!(replace(b"x\ny\nx\n", "x", "", true).unwrap(), Replaced { bytes: b"\ny\n\n".to_vec(), lines: vec![1, 3] });
+        assert_eq!(
+            replace(b"x\ny\nx\n", "x", "", true).unwrap(),
+            Replaced {
+                bytes: b"\ny\n\n".to_vec(),
+                lines: vec![1, 3]
+            }
+        );
     }
 
     proptest! {

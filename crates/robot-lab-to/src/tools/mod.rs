@@ -11,5 +11,5 @@ pub use bash::Bash;
 pub use edit::Edit;
 pub use read::Read;
 pub use root::Root;
-pub use submit_result::{SUBMIT, SubmitResult, Submissions};
+pub use submit_result::{SUBMIT, Submissions, SubmitResult};
 pub use write::Write;

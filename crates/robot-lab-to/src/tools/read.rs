@@ -32,7 +32,8 @@ pub struct ReadArgs {
 impl TypedTool for Read {
     type Args = ReadArgs;
     const NAME: &'static str = "read";
-    const DESCRIPTION: &'static str = "Read a text file, whole or a range of lines. Long files come in parts.";
+    const DESCRIPTION: &'static str =
+        "Read a text file, whole or a range of lines. Long files come in parts.";
 
     async fn run(&self, args: ReadArgs, _cx: &ToolCx<'_>) -> Result<ToolOutcome, Abort> {
         let read = self.0.resolve(&args.path).and_then(|path| self.0.read(&path));
@@ -45,7 +46,10 @@ impl TypedTool for Read {
 
 fn show(bytes: &[u8], offset: usize, limit: usize) -> ToolOutcome {
     if bytes.iter().take(8_000).any(|byte| *byte == 0) {
-        return ToolOutcome::Failed(format!("a binary file of {} bytes; look at it with bash", bytes.len()));
+        return ToolOutcome::Failed(format!(
+            "a binary file of {} bytes; look at it with bash",
+            bytes.len()
+        ));
     }
     if bytes.is_empty() {
         return ToolOutcome::text("[the file is empty]");
@@ -55,7 +59,11 @@ fn show(bytes: &[u8], offset: usize, limit: usize) -> ToolOutcome {
     let first = offset.max(1);
     let mut text = String::new();
     let mut shown = 0;
-    for line in body.split_inclusive(|byte| *byte == b'\n').skip(first - 1).take(limit.clamp(1, MAX_LINES)) {
+    for line in body
+        .split_inclusive(|byte| *byte == b'\n')
+        .skip(first - 1)
+        .take(limit.clamp(1, MAX_LINES))
+    {
         if text.len() >= MAX_BYTES {
             break;
         }
@@ -63,7 +71,9 @@ fn show(bytes: &[u8], offset: usize, limit: usize) -> ToolOutcome {
         shown += 1;
     }
     if shown == 0 {
-        return ToolOutcome::Failed(format!("line {first} is past the end; the file has {total} lines"));
+        return ToolOutcome::Failed(format!(
+            "line {first} is past the end; the file has {total} lines"
+        ));
     }
     let last = first + shown - 1;
     if last < total || first > 1 {
@@ -88,7 +98,10 @@ fn push_line(text: &mut String, line: &[u8]) {
     let kept = content.get(..MAX_LINE).unwrap_or(content);
     text.push_str(&String::from_utf8_lossy(kept));
     if content.len() > kept.len() {
-        text.push_str(&format!("[… {} more bytes in this line]", content.len() - kept.len()));
+        text.push_str(&format!(
+            "[… {} more bytes in this line]",
+            content.len() - kept.len()
+        ));
     }
     text.push_str(end);
 }
@@ -98,20 +111,35 @@ mod tests {
     use super::*;
 
     fn text(outcome: ToolOutcome) -> String {
-        robot_lab::ToolResult { call_id: String::new(), ok: true, parts: outcome.into_parts() }.text()
+        robot_lab::ToolResult {
+            call_id: String::new(),
+            ok: true,
+            parts: outcome.into_parts(),
+        }
+        .text()
     }
 
     #[test]
     fn lines_are_counted_and_bounded() {
         assert_eq!(text(show(b"a\nb\n", 1, 10)), "a\nb\n");
-        assert_eq!(text(show(b"a\nb\nc", 2, 1)), "b\n[lines 2-2 of 3; read on with offset=3]");
+        assert_eq!(
+            text(show(b"a\nb\nc", 2, 1)),
+            "b\n[lines 2-2 of 3; read on with offset=3]"
+        );
         assert_eq!(text(show(b"a\nb\nc", 3, 9)), "c\n[lines 3-3 of 3]");
-        assert_eq!(text(show(b"a\n", 5, 1)), "error: line 5 is past the end; the file has 1 lines");
+        assert_eq!(
+            text(show(b"a\n", 5, 1)),
+            "error: line 5 is past the end; the file has 1 lines"
+        );
         assert_eq!(text(show(b"", 1, 1)), "[the file is empty]");
         assert_eq!(text(show(b"\xef\xbb\xbfa\r\n\xff\r\n", 1, 9)), "a\n\u{fffd}\n");
         assert!(text(show(b"a\0b", 1, 1)).contains("binary"));
         let long = text(show("é".repeat(5_000).as_bytes(), 1, 1));
-        assert!(long.contains("[… 8000 more bytes in this line]"), "{}", &long[long.len() - 60..]);
+        assert!(
+            long.contains("[… 8000 more bytes in this line]"),
+            "{} bytes",
+            long.len()
+        );
         let many = text(show("x\n".repeat(3_000).as_bytes(), 1, 9_999));
         assert!(many.ends_with("[lines 1-2000 of 3000; read on with offset=2001]"));
     }

@@ -25,7 +25,11 @@ impl Root {
         let dir = Dir::open_ambient_dir(workspace, ambient_authority())?;
         let mut known_as = vec![workspace.to_owned(), user_top.to_owned()];
         known_as.extend(workspace.canonicalize().ok());
-        Ok(Self { dir, known_as, start: start.to_owned() })
+        Ok(Self {
+            dir,
+            known_as,
+            start: start.to_owned(),
+        })
     }
 
     /// The path inside the workspace that `path` names, or why it names none. Only names are looked at here; links are
@@ -40,7 +44,10 @@ impl Root {
             match (known, path.components().count()) {
                 (Some(rest), _) => rest.to_owned(),
                 // `/name` without a directory is what weak models write for `name`.
-                (None, 2) => path.strip_prefix("/").map(|name| self.start.join(name)).unwrap_or_default(),
+                (None, 2) => path
+                    .strip_prefix("/")
+                    .map(|name| self.start.join(name))
+                    .unwrap_or_default(),
                 (None, _) => return Err(outside(path)),
             }
         } else {
@@ -52,7 +59,9 @@ impl Root {
                 Component::Normal(name) => resolved.push(name),
                 Component::CurDir => {}
                 Component::ParentDir if resolved.pop() => {}
-                Component::ParentDir | Component::RootDir | Component::Prefix(_) => return Err(outside(path)),
+                Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                    return Err(outside(path));
+                }
             }
         }
         match resolved.components().next() {
@@ -76,7 +85,10 @@ impl Root {
         }
         if metadata.len() > MAX_FILE {
             let (size, max) = (metadata.len(), MAX_FILE);
-            return Err(format!("{} has {size} bytes, more than {max}; look at parts with bash", path.display()));
+            return Err(format!(
+                "{} has {size} bytes, more than {max}; look at parts with bash",
+                path.display()
+            ));
         }
         let mut bytes = Vec::new();
         let file: File = self.dir.open(path).map_err(say)?;
@@ -89,7 +101,10 @@ impl Root {
         let say = |error: io::Error| explain(path, &error);
         match self.dir.metadata(path) {
             Ok(metadata) if !metadata.is_file() => {
-                return Err(format!("{} is there already and is not a regular file", path.display()));
+                return Err(format!(
+                    "{} is there already and is not a regular file",
+                    path.display()
+                ));
             }
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -112,7 +127,10 @@ impl Root {
 }
 
 fn outside(path: &Path) -> String {
-    format!("{} is outside the workspace; use paths relative to the workspace", path.display())
+    format!(
+        "{} is outside the workspace; use paths relative to the workspace",
+        path.display()
+    )
 }
 
 fn explain(path: &Path, error: &io::Error) -> String {
@@ -131,7 +149,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("ws/sub")).unwrap();
         std::fs::write(dir.path().join("secret"), "s").unwrap();
-        let root = Root::open(&dir.path().join("ws"), Path::new(start), Path::new("/home/me/project")).unwrap();
+        let root = Root::open(
+            &dir.path().join("ws"),
+            Path::new(start),
+            Path::new("/home/me/project"),
+        )
+        .unwrap();
         (dir, root)
     }
 
@@ -149,7 +172,16 @@ mod tests {
         ] {
             assert_eq!(root.resolve(path).unwrap(), Path::new(expected), "{path}");
         }
-        for path in ["", "..", "../..", "../../secret", "/etc/passwd", "a\0b", "../.git/config", "/home/me/other"] {
+        for path in [
+            "",
+            "..",
+            "../..",
+            "../../secret",
+            "/etc/passwd",
+            "a\0b",
+            "../.git/config",
+            "/home/me/other",
+        ] {
             assert!(root.resolve(path).is_err(), "{path}");
         }
     }
@@ -160,7 +192,10 @@ mod tests {
         let ws = dir.path().join("ws");
         std::os::unix::fs::symlink("../secret", ws.join("link")).unwrap();
         std::os::unix::fs::symlink(dir.path(), ws.join("dir")).unwrap();
-        std::process::Command::new("mkfifo").arg(ws.join("fifo")).status().unwrap();
+        std::process::Command::new("mkfifo")
+            .arg(ws.join("fifo"))
+            .status()
+            .unwrap();
         for path in ["link", "dir/secret", "fifo", "sub", "missing"] {
             assert!(root.read(Path::new(path)).is_err(), "{path}");
         }

@@ -53,7 +53,9 @@ impl TypedTool for SubmitResult {
 
     async fn run(&self, args: SubmitArgs, _cx: &ToolCx<'_>) -> Result<ToolOutcome, Abort> {
         if args.summary.trim().is_empty() {
-            return Ok(ToolOutcome::BadCall("the summary is empty; say in one sentence what was done".into()));
+            return Ok(ToolOutcome::BadCall(
+                "the summary is empty; say in one sentence what was done".into(),
+            ));
         }
         self.0.put(Submission {
             success: args.success,

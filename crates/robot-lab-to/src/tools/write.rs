@@ -33,7 +33,11 @@ impl TypedTool for Write {
 
 fn write(root: &Root, args: &WriteArgs) -> Result<String, String> {
     let path = root.resolve(&args.path)?;
-    let before = if root.exists(&path) { Some(root.read(&path)?) } else { None };
+    let before = if root.exists(&path) {
+        Some(root.read(&path)?)
+    } else {
+        None
+    };
     root.write(&path, args.content.as_bytes())?;
     let new = args.content.lines().count();
     Ok(match before {

@@ -39,7 +39,10 @@ impl Worker for RobotWorker {
         tools.add_typed(Read(Arc::clone(&root)))?;
         tools.add_typed(Write(Arc::clone(&root)))?;
         tools.add_typed(Edit(root))?;
-        tools.add_typed(Bash { shell: self.shell.clone(), dir: seat.workspace.join(&seat.start) })?;
+        tools.add_typed(Bash {
+            shell: self.shell.clone(),
+            dir: seat.workspace.join(&seat.start),
+        })?;
         tools.add_typed(SubmitResult(submissions.clone()))?;
         let gate = Arc::new(SubmitOnly::default());
         let robot = Robot::builder("robot-to", Arc::clone(&self.model))
@@ -49,9 +52,17 @@ impl Worker for RobotWorker {
             .events(seat.events)
             .budget(seat.budget)
             .max_tool_calls(self.max_tool_calls)
-            .retry(RetryPolicy { max_retries: self.max_retries, ..RetryPolicy::default() })
+            .retry(RetryPolicy {
+                max_retries: self.max_retries,
+                ..RetryPolicy::default()
+            })
             .build();
-        Ok(Box::new(RobotSession { robot, submissions, gate, calls_left: self.max_tool_calls }))
+        Ok(Box::new(RobotSession {
+            robot,
+            submissions,
+            gate,
+            calls_left: self.max_tool_calls,
+        }))
     }
 }
 
@@ -84,27 +95,45 @@ impl Session for RobotSession {
 }
 
 fn end_of(outcome: Result<robot_lab::RobotResult, RunError>) -> TurnEnd {
-    let error = |kind: &str, message: String| TurnEnd::Error { kind: kind.into(), message };
+    let error = |kind: &str, message: String| TurnEnd::Error {
+        kind: kind.into(),
+        message,
+    };
     match outcome {
         Ok(result) => match result.stop {
             RobotStop::Budget => TurnEnd::Halted(StopReason::new(StopKind::MaxTokens, "max tokens reached")),
-            RobotStop::Cancelled => TurnEnd::Limit { limit: "cancelled".into() },
-            RobotStop::EndTurn if result.text.is_empty() => TurnEnd::Silent { stop: "empty reply".into() },
-            RobotStop::EndTurn | RobotStop::ToolFinished => TurnEnd::Silent { stop: "ended its turn".into() },
+            RobotStop::Cancelled => TurnEnd::Limit {
+                limit: "cancelled".into(),
+            },
+            RobotStop::EndTurn if result.text.is_empty() => TurnEnd::Silent {
+                stop: "empty reply".into(),
+            },
+            RobotStop::EndTurn | RobotStop::ToolFinished => TurnEnd::Silent {
+                stop: "ended its turn".into(),
+            },
             RobotStop::Hook(why) => TurnEnd::Silent { stop: why },
-            RobotStop::OutputLimit => TurnEnd::Silent { stop: "ran into its output limit".into() },
-            RobotStop::ContentFilter => TurnEnd::Silent { stop: "the provider withheld the reply".into() },
+            RobotStop::OutputLimit => TurnEnd::Silent {
+                stop: "ran into its output limit".into(),
+            },
+            RobotStop::ContentFilter => TurnEnd::Silent {
+                stop: "the provider withheld the reply".into(),
+            },
         },
-        Err(RunError::ToolLoop { .. }) => TurnEnd::Limit { limit: "tool call limit reached".into() },
+        Err(RunError::ToolLoop { .. }) => TurnEnd::Limit {
+            limit: "tool call limit reached".into(),
+        },
         Err(RunError::BadCalls { count }) => error("bad calls", format!("{count} wrong tool calls in a row")),
         Err(RunError::Aborted(abort)) => error("aborted", abort.to_string()),
         Err(RunError::Transcript(fault)) => error("internal", fault.to_string()),
         Err(RunError::Model(model)) => match model.kind {
-            kind if kind.is_permanent() => {
-                TurnEnd::Halted(StopReason::new(StopKind::Permanent, format!("the provider refuses: {}", model.message)))
-            }
+            kind if kind.is_permanent() => TurnEnd::Halted(StopReason::new(
+                StopKind::Permanent,
+                format!("the provider refuses: {}", model.message),
+            )),
             ModelErrorKind::ContextLength => error("context length", model.message),
-            ModelErrorKind::ContentFilter => TurnEnd::Silent { stop: "the provider withheld the reply".into() },
+            ModelErrorKind::ContentFilter => TurnEnd::Silent {
+                stop: "the provider withheld the reply".into(),
+            },
             _ => TurnEnd::Halted(StopReason::environment(model.message)),
         },
     }

@@ -22,9 +22,16 @@ impl Hook for SubmitOnly {
         "submit-only"
     }
 
-    async fn around_tool(&self, _cx: &HookCx<'_>, call: ToolCall, next: NextTool<'_>) -> Result<ToolOutcome, Abort> {
+    async fn around_tool(
+        &self,
+        _cx: &HookCx<'_>,
+        call: ToolCall,
+        next: NextTool<'_>,
+    ) -> Result<ToolOutcome, Abort> {
         if self.0.load(Ordering::SeqCst) && call.name != SUBMIT {
-            return Ok(ToolOutcome::Refused(format!("the limit is reached; only {SUBMIT} is left")));
+            return Ok(ToolOutcome::Refused(format!(
+                "the limit is reached; only {SUBMIT} is left"
+            )));
         }
         next.run(call).await
     }

@@ -71,6 +71,9 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-        assert!(EXAMPLES.ends_with(crate::exit::HELP), "both helps list the same codes");
+        assert!(
+            EXAMPLES.ends_with(crate::exit::HELP),
+            "both helps list the same codes"
+        );
     }
 }

@@ -33,7 +33,12 @@ pub(crate) struct RunArgs {
     pub(crate) max_retries: u32,
 
     /// The command that must exit 0 for a change to be committed
-    #[arg(long, visible_alias = "verify-command", value_name = "CMD", help_heading = "Grading")]
+    #[arg(
+        long,
+        visible_alias = "verify-command",
+        value_name = "CMD",
+        help_heading = "Grading"
+    )]
     pub(crate) verify: Option<String>,
     /// Seconds that the verify command may take
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds, help_heading = "Grading")]
@@ -77,7 +82,12 @@ pub(crate) struct RunArgs {
     pub(crate) env: Vec<String>,
 
     /// Where runs are recorded, relative to the top of the repository
-    #[arg(long, value_name = "DIR", default_value = ".robot_lab_to", help_heading = "Where things go")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = ".robot_lab_to",
+        help_heading = "Where things go"
+    )]
     pub(crate) run_dir: PathBuf,
     /// Where private copies live [default: $XDG_STATE_HOME/robot-to]
     #[arg(long, value_name = "DIR", help_heading = "Where things go")]
@@ -101,7 +111,9 @@ fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = number.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
     match seconds {
         Some(seconds @ 1..=31_536_000) => Ok(Duration::from_secs(seconds)),
-        _ => Err("give whole seconds, or minutes as 90m, or hours as 8h; at least 1 s and at most a year".into()),
+        _ => Err(
+            "give whole seconds, or minutes as 90m, or hours as 8h; at least 1 s and at most a year".into(),
+        ),
     }
 }
 
@@ -114,7 +126,17 @@ mod tests {
         for (text, expected) in [("1", 1), ("90s", 90), ("90m", 5_400), ("8h", 28_800)] {
             assert_eq!(seconds(text), Ok(Duration::from_secs(expected)), "{text}");
         }
-        for text in ["", "0", "-1", "h", "1.5h", "9d", "99999999999999999999", "9999999h", "é"] {
+        for text in [
+            "",
+            "0",
+            "-1",
+            "h",
+            "1.5h",
+            "9d",
+            "99999999999999999999",
+            "9999999h",
+            "é",
+        ] {
             assert!(seconds(text).is_err(), "{text}");
         }
     }

@@ -15,8 +15,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 const SCRIPT: &str = include_str!("../demo/script.yaml");
-const KATA: [(&str, &str); 2] =
-    [("README.md", include_str!("../demo/kata/README.md")), ("test.sh", include_str!("../demo/kata/test.sh"))];
+const KATA: [(&str, &str); 2] = [
+    ("README.md", include_str!("../demo/kata/README.md")),
+    ("test.sh", include_str!("../demo/kata/test.sh")),
+];
 const OBJECTIVE: &str = "implement roman.sh until test.sh passes";
 
 /// Makes the repository, runs, and says what there is to look at.
@@ -25,18 +27,30 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CliError> {
         Some(dir) => current_dir()?.join(dir),
         None => std::env::temp_dir().join(format!("robot-to-demo-{}", std::process::id())),
     };
-    let failed =
-        |what: &str, why: String| CliError::environment(format!("the demo cannot {what} in {}: {why}", dir.display()));
+    let failed = |what: &str, why: String| {
+        CliError::environment(format!("the demo cannot {what} in {}: {why}", dir.display()))
+    };
     std::fs::create_dir_all(dir.parent().unwrap_or(&dir)).map_err(|e| failed("begin", e.to_string()))?;
     std::fs::create_dir(&dir).map_err(|e| failed("begin", e.to_string()))?;
     let kata = dir.join("kata");
     make_repository(&kata).map_err(|why| failed("make a repository", why))?;
-    drop(writeln!(std::io::stderr().lock(), "demo: a small kata with a failing test suite, in {}\n", kata.display()));
+    drop(writeln!(
+        std::io::stderr().lock(),
+        "demo: a small kata with a failing test suite, in {}\n",
+        kata.display()
+    ));
 
-    let script = if args.fast { without_delays(SCRIPT) } else { SCRIPT.to_owned() };
+    let script = if args.fast {
+        without_delays(SCRIPT)
+    } else {
+        SCRIPT.to_owned()
+    };
     let model = ScriptModel::from_yaml(&script).map_err(|error| CliError::internal(error.to_string()))?;
     let settings = Settings {
-        policy: Policy { max_iterations: Some(3), ..Policy::default() },
+        policy: Policy {
+            max_iterations: Some(3),
+            ..Policy::default()
+        },
         verify_command: Some("sh test.sh".into()),
         ..Settings::new(
             OBJECTIVE.into(),
@@ -46,7 +60,16 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CliError> {
             helper()?,
         )
     };
-    let exit = start(settings, Arc::new(model), Shown { json: false, words: true }, &kata).await?;
+    let exit = start(
+        settings,
+        Arc::new(model),
+        Shown {
+            json: false,
+            words: true,
+        },
+        &kata,
+    )
+    .await?;
     drop(write!(
         std::io::stdout().lock(),
         "\nLook at it:\n  cd {}\n  git log --oneline --all\n  cat .robot_lab_to/runs/*/notes.md\n\
@@ -57,7 +80,11 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CliError> {
 }
 
 fn without_delays(script: &str) -> String {
-    script.lines().filter(|line| !line.trim_start().starts_with("delay_ms:")).map(|line| format!("{line}\n")).collect()
+    script
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("delay_ms:"))
+        .map(|line| format!("{line}\n"))
+        .collect()
 }
 
 fn make_repository(kata: &Path) -> Result<(), String> {
@@ -72,7 +99,13 @@ fn make_repository(kata: &Path) -> Result<(), String> {
         &["config", "user.email", "demo@example.invalid"],
         &["config", "commit.gpgsign", "false"],
         &["add", "."],
-        &["commit", "--quiet", "--no-verify", "-m", "a kata with a failing test suite"],
+        &[
+            "commit",
+            "--quiet",
+            "--no-verify",
+            "-m",
+            "a kata with a failing test suite",
+        ],
     ] {
         git(kata, arguments)?;
     }
@@ -81,9 +114,14 @@ fn make_repository(kata: &Path) -> Result<(), String> {
 
 fn git(kata: &Path, arguments: &[&str]) -> Result<(), String> {
     let mut command = Command::new("git");
-    command.current_dir(kata).args(arguments).stdin(std::process::Stdio::null());
+    command
+        .current_dir(kata)
+        .args(arguments)
+        .stdin(std::process::Stdio::null());
     // Started from a hook, these would lead into another repository.
-    let located = std::env::vars_os().map(|(name, _)| name).filter(|name| name.to_string_lossy().starts_with("GIT_"));
+    let located = std::env::vars_os()
+        .map(|(name, _)| name)
+        .filter(|name| name.to_string_lossy().starts_with("GIT_"));
     for name in located {
         command.env_remove(name);
     }
@@ -91,7 +129,11 @@ fn git(kata: &Path, arguments: &[&str]) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    Err(format!("git {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
+    Err(format!(
+        "git {}: {}",
+        arguments.join(" "),
+        String::from_utf8_lossy(&output.stderr).trim()
+    ))
 }
 
 #[cfg(test)]

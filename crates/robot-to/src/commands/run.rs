@@ -53,7 +53,10 @@ pub(crate) async fn run(args: RunArgs) -> Result<Exit, CliError> {
         keep_workspace: args.keep_workspace,
         ..Settings::new(objective, cwd.clone(), work_dir, host, helper()?)
     };
-    let how = Shown { json: args.json, words: !args.no_stream };
+    let how = Shown {
+        json: args.json,
+        words: !args.no_stream,
+    };
     start(settings, chosen.model, how, &cwd).await
 }
 
@@ -74,7 +77,8 @@ pub(super) async fn start(
     cwd: &Path,
 ) -> Result<Exit, CliError> {
     let halt = Halt::new();
-    signal::watch(halt.clone()).map_err(|error| CliError::internal(format!("signals cannot be watched: {error}")))?;
+    signal::watch(halt.clone())
+        .map_err(|error| CliError::internal(format!("signals cannot be watched: {error}")))?;
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let plain = Arc::new(Plain::new(Style::for_stderr(no_colour), shown.words));
     let mut run = Run::new(settings, model).observer(Arc::clone(&plain) as Arc<dyn Observer>);
@@ -106,13 +110,20 @@ pub(super) async fn start(
 
 /// This program, which is also the helper that commands run in.
 pub(super) fn helper() -> Result<PathBuf, CliError> {
-    std::env::current_exe()
-        .map_err(|error| CliError::environment(format!("this program cannot find itself: {error}; nothing was changed")))
+    std::env::current_exe().map_err(|error| {
+        CliError::environment(format!(
+            "this program cannot find itself: {error}; nothing was changed"
+        ))
+    })
 }
 
 /// `$XDG_STATE_HOME/robot-to`, or its usual place.
 fn state_dir() -> Result<PathBuf, CliError> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
     state.map(|state| state.join("robot-to")).ok_or_else(|| {
         CliError::configuration("neither XDG_STATE_HOME nor HOME is set; nothing was changed")

@@ -16,7 +16,9 @@ pub(crate) async fn run(args: &RunsArgs) -> Result<Exit, CliError> {
     let git = Git::find(&HostEnv::new(std::env::vars_os()))
         .await
         .map_err(|error| CliError::configuration(error.to_string()))?;
-    let top = Ledger::find_top(&git, &cwd).await.map_err(|error| CliError::configuration(error.to_string()))?;
+    let top = Ledger::find_top(&git, &cwd)
+        .await
+        .map_err(|error| CliError::configuration(error.to_string()))?;
     let run_dir = top.join(&args.run_dir);
     let runs = RunDir::list(&run_dir)
         .map_err(|error| CliError::environment(format!("{}: {error}", run_dir.display())))?;
@@ -25,7 +27,15 @@ pub(crate) async fn run(args: &RunsArgs) -> Result<Exit, CliError> {
         drop(writeln!(out, "no runs in {}", run_dir.display()));
     }
     for (id, dir) in runs {
-        drop(writeln!(out, "{}", if args.json { as_json(&id, &dir) } else { as_line(&id, &dir) }));
+        drop(writeln!(
+            out,
+            "{}",
+            if args.json {
+                as_json(&id, &dir)
+            } else {
+                as_line(&id, &dir)
+            }
+        ));
     }
     Ok(Exit::Done)
 }
@@ -47,7 +57,10 @@ fn as_line(id: &RunId, dir: &RunDir) -> String {
             let standing = standing(dir, file.reason.as_ref().map(|reason| reason.text.as_str()));
             let (iterations, commits) = (file.state.iteration, file.state.commits);
             let objective = clip(&one_line(&file.objective), 60);
-            format!("{id}  {iterations:>3} iterations, {commits:>3} commits  {}  {objective}", one_line(&standing))
+            format!(
+                "{id}  {iterations:>3} iterations, {commits:>3} commits  {}  {objective}",
+                one_line(&standing)
+            )
         }
     }
 }

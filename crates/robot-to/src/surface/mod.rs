@@ -19,11 +19,17 @@ pub(crate) struct Style {
 impl Style {
     /// Colours for standard error, when it is a terminal and nobody asked for none.
     pub(crate) fn for_stderr(no_colour: bool) -> Self {
-        Self { colour: std::io::stderr().is_terminal() && !no_colour }
+        Self {
+            colour: std::io::stderr().is_terminal() && !no_colour,
+        }
     }
 
     fn paint(self, code: &str, text: &str) -> String {
-        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.colour {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 
     /// Something good.

@@ -32,7 +32,12 @@ struct State {
 impl Plain {
     /// A surface in this style. `words`: show how much the model has written of a reply on its way.
     pub(crate) fn new(style: Style, words: bool) -> Self {
-        Self { style, terminal: std::io::stderr().is_terminal(), words, state: Mutex::default() }
+        Self {
+            style,
+            terminal: std::io::stderr().is_terminal(),
+            words,
+            state: Mutex::default(),
+        }
     }
 
     /// Brings the progress line up to date; called about once a second.
@@ -54,9 +59,17 @@ impl Plain {
             return;
         }
         let now = jiff::Timestamp::now();
-        let written = if self.words && state.written > 0 { format!(", {} bytes", state.written) } else { String::new() };
+        let written = if self.words && state.written > 0 {
+            format!(", {} bytes", state.written)
+        } else {
+            String::new()
+        };
         let text = format!("{} {}{written} …", prefix(&state.view, now), state.view.doing);
-        drop(write!(std::io::stderr().lock(), "\r\x1b[2K{}", self.style.dim(&clip(&text, 78))));
+        drop(write!(
+            std::io::stderr().lock(),
+            "\r\x1b[2K{}",
+            self.style.dim(&clip(&text, 78))
+        ));
         state.progress = true;
     }
 }
@@ -96,13 +109,22 @@ fn clear(state: &mut State) {
 /// `#3 1:02:33   12.3k tok`.
 fn prefix(view: &RunView, now: jiff::Timestamp) -> String {
     let mark = if view.estimated { "~" } else { "" };
-    format!("#{:<2} {:>7} {:>7} tok", view.iteration, clock(view.elapsed_seconds(now)), format!("{mark}{}", count(view.tokens)))
+    format!(
+        "#{:<2} {:>7} {:>7} tok",
+        view.iteration,
+        clock(view.elapsed_seconds(now)),
+        format!("{mark}{}", count(view.tokens))
+    )
 }
 
 /// Seconds as `m:ss` or `h:mm:ss`.
 pub(super) fn clock(seconds: i64) -> String {
     let (h, m, s) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
-    if h > 0 { format!("{h}:{m:02}:{s:02}") } else { format!("{m}:{s:02}") }
+    if h > 0 {
+        format!("{h}:{m:02}:{s:02}")
+    } else {
+        format!("{m}:{s:02}")
+    }
 }
 
 /// A number in at most five characters.
@@ -122,15 +144,34 @@ fn line(style: Style, event: &Event) -> Option<String> {
     let text = |text: &str| clip(&one_line(text), MAX_TEXT);
     let line = match event {
         Event::Notice { message } => format!("note: {}", text(message)),
-        Event::RunStarted { run_id, branch, model, .. } => {
-            format!("{}\n  branch {branch}\n  model  {}", style.bold(&format!("robot-to {run_id}")), text(model))
+        Event::RunStarted {
+            run_id,
+            branch,
+            model,
+            ..
+        } => {
+            format!(
+                "{}\n  branch {branch}\n  model  {}",
+                style.bold(&format!("robot-to {run_id}")),
+                text(model)
+            )
         }
-        Event::Eval { attempt: 0, detail, gate, .. } => {
+        Event::Eval {
+            attempt: 0,
+            detail,
+            gate,
+            ..
+        } => {
             let note = if *gate { "" } else { "; the robot is told" };
             format!("  base   {}{note}", text(detail))
         }
         Event::IterationStarted { .. } => style.bold("iteration begins"),
-        Event::ToolFinished { tool, ok: false, output, .. } => {
+        Event::ToolFinished {
+            tool,
+            ok: false,
+            output,
+            ..
+        } => {
             format!("{} {}", style.bad(&format!("{tool} failed:")), text(output))
         }
         Event::ToolFinished { tool, output, .. } if tool == "bash" => {
@@ -138,8 +179,15 @@ fn line(style: Style, event: &Event) -> Option<String> {
             format!("     ↳ {}", text(status))
         }
         Event::ToolStarted { tool, arguments, .. } => format!("{tool} {}", argument(arguments)),
-        Event::ModelFailed { kind, message, retry_in_ms, .. } => {
-            let next = retry_in_ms.map(|ms| format!("; again in {} s", ms.div_ceil(1_000))).unwrap_or_default();
+        Event::ModelFailed {
+            kind,
+            message,
+            retry_in_ms,
+            ..
+        } => {
+            let next = retry_in_ms
+                .map(|ms| format!("; again in {} s", ms.div_ceil(1_000)))
+                .unwrap_or_default();
             format!("{} {}{next}", style.bad(&format!("model {kind}:")), text(message))
         }
         Event::Nudged { .. } => "did not submit; asked to".into(),
@@ -147,25 +195,40 @@ fn line(style: Style, event: &Event) -> Option<String> {
         Event::EvalStarted { .. } => "grading".into(),
         Event::Eval { gate, detail, .. } => {
             let detail = text(detail);
-            if *gate { style.good(&detail) } else { style.bad(&detail) }
+            if *gate {
+                style.good(&detail)
+            } else {
+                style.bad(&detail)
+            }
         }
         Event::Snapshotted { refused, .. } if !refused.is_empty() => {
             style.bad(&format!("cannot be committed: {}", text(&refused.join("; "))))
         }
         Event::Repair { repair, .. } => format!("repair {repair}: the robot sees what was printed"),
         Event::Committed { commit, message, .. } => {
-            format!("{} {} {}", style.good("✔ committed"), commit.short(), text(message))
+            format!(
+                "{} {} {}",
+                style.good("✔ committed"),
+                commit.short(),
+                text(message)
+            )
         }
         Event::CommitFailed { output, .. } => style.bad(&format!("✘ commit failed: {}", text(output))),
         Event::Failure { summary, .. } => style.bad(&format!("✘ failed: {}", text(summary))),
-        Event::GateFailure { summary, .. } => style.bad(&format!("✘ discarded, the gate failed: {}", text(summary))),
+        Event::GateFailure { summary, .. } => {
+            style.bad(&format!("✘ discarded, the gate failed: {}", text(summary)))
+        }
         Event::NoImprovement { detail, .. } => {
             style.bad(&format!("✘ discarded, not better: {}", text(detail)))
         }
-        Event::NoChange { repeat, .. } => {
-            style.bad(if *repeat { "✘ nothing new: this was tried before" } else { "✘ nothing was changed" })
+        Event::NoChange { repeat, .. } => style.bad(if *repeat {
+            "✘ nothing new: this was tried before"
+        } else {
+            "✘ nothing was changed"
+        }),
+        Event::AgentError { error, message, .. } => {
+            style.bad(&format!("✘ {}: {}", text(error), text(message)))
         }
-        Event::AgentError { error, message, .. } => style.bad(&format!("✘ {}: {}", text(error), text(message))),
         Event::Interrupted { reason, .. } => format!("stopped: {}", text(reason)),
         Event::AgentStarted { .. }
         | Event::AgentEnded { .. }
@@ -182,7 +245,9 @@ fn line(style: Style, event: &Event) -> Option<String> {
 
 /// The argument that says most.
 fn argument(arguments: &Value) -> String {
-    let said = ["path", "file_path", "command", "summary"].iter().find_map(|key| arguments.get(*key)?.as_str());
+    let said = ["path", "file_path", "command", "summary"]
+        .iter()
+        .find_map(|key| arguments.get(*key)?.as_str());
     said.map_or_else(String::new, |text| clip(&one_line(text), MAX_TEXT))
 }
 
@@ -192,14 +257,23 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        let counts: Vec<_> = [0, 999, 1_000, 12_345, 123_456, 1_234_567, 123_456_789].map(count).into();
+        let counts: Vec<_> = [0, 999, 1_000, 12_345, 123_456, 1_234_567, 123_456_789]
+            .map(count)
+            .into();
         assert_eq!(counts, ["0", "999", "1.0k", "12.3k", "123k", "1.2M", "123M"]);
         assert_eq!([0, 59, 61, 3_661].map(clock), ["0:00", "0:59", "1:01", "1:01:01"]);
     }
 
     #[test]
     fn what_robots_write_cannot_steer_the_terminal() {
-        let failed = Event::Failure { candidate: 0, summary: "a\x1b[2J\r\nb\u{202e}".into(), learnings: vec![] };
-        assert_eq!(line(Style::default(), &failed).as_deref(), Some("✘ failed: a [2J b"));
+        let failed = Event::Failure {
+            candidate: 0,
+            summary: "a\x1b[2J\r\nb\u{202e}".into(),
+            learnings: vec![],
+        };
+        assert_eq!(
+            line(Style::default(), &failed).as_deref(),
+            Some("✘ failed: a [2J b")
+        );
     }
 }

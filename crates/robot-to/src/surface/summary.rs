@@ -8,9 +8,17 @@ use std::path::Path;
 /// The summary of a run, with the commands that come next. Paths are shown relative to `cwd` where they are in it.
 pub(crate) fn summary(report: &RunReport, cwd: &Path) -> String {
     let state = &report.state;
-    let ended = if Exit::is_complete(&report.reason) { "complete" } else { "stopped" };
+    let ended = if Exit::is_complete(&report.reason) {
+        "complete"
+    } else {
+        "stopped"
+    };
     let elapsed = clock(i64::try_from(report.elapsed.as_secs()).unwrap_or(i64::MAX));
-    let estimated = if state.usage.estimated { " (partly estimated)" } else { "" };
+    let estimated = if state.usage.estimated {
+        " (partly estimated)"
+    } else {
+        ""
+    };
     let short = |path: &Path| path.strip_prefix(cwd).unwrap_or(path).display().to_string();
     let mut text = format!("\nrobot-to {ended} — {} — {elapsed}\n", report.model);
     text.push_str(&format!("Reason:     {}\n", report.reason.text));
@@ -26,15 +34,23 @@ pub(crate) fn summary(report: &RunReport, cwd: &Path) -> String {
     ));
     let diff = &report.diff;
     let files = if diff.files == 1 { "file" } else { "files" };
-    text.push_str(&format!("Changes:    +{} −{} in {} {files}\n", diff.added, diff.removed, diff.files));
+    text.push_str(&format!(
+        "Changes:    +{} −{} in {} {files}\n",
+        diff.added, diff.removed, diff.files
+    ));
     text.push_str(&format!("Notes:      {}\n", short(&report.notes)));
     text.push_str(&format!("Log:        {}\n", short(&report.log)));
     if state.discarded > 0 {
-        text.push_str(&format!("Attempts:   git --git-dir={} log --all\n", short(&report.attempts)));
+        text.push_str(&format!(
+            "Attempts:   git --git-dir={} log --all\n",
+            short(&report.attempts)
+        ));
     }
     if state.commits > 0 {
         let range = format!("{}..{}", report.base.short(), report.branch);
-        text.push_str(&format!("Next:       git log {range}\n            git diff {range}\n"));
+        text.push_str(&format!(
+            "Next:       git log {range}\n            git diff {range}\n"
+        ));
     } else {
         text.push_str("Next:       nothing was committed; the notes say what was tried\n");
     }

@@ -7,19 +7,23 @@ use robot_lab_to::workspace::{Checkout, Snapshot, SnapshotRules, ZoneError};
 
 use super::{World, tree_of};
 
-/// After any script, the snapshot is harmless and `prepare` gives the base back.
+/// After any script, a snapshot is harmless, and `prepare` gives the base back, with and without one before it.
 async fn survives(script: &str) {
     let world = World::usual().await;
     world.canary();
     let before = world.repo.fingerprint();
     let mut robot = world.robot().await;
-    world.sh(&robot, script);
-    robot
-        .snapshot(&world.base, &SnapshotRules::default())
-        .await
-        .unwrap();
-    world.assert_canary();
-    restored(&world, &mut robot).await;
+    for snapshot in [true, false] {
+        world.sh(&robot, script);
+        if snapshot {
+            robot
+                .snapshot(&world.base, &SnapshotRules::default())
+                .await
+                .unwrap();
+        }
+        world.assert_canary();
+        restored(&world, &mut robot).await;
+    }
     before.assert_same(&world.repo.fingerprint());
 }
 

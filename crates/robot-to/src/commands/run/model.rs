@@ -19,10 +19,15 @@ pub(super) struct Chosen {
 /// Makes the model that the flags name.
 pub(super) fn choose(args: &RunArgs, cwd: &Path) -> Result<Chosen, CliError> {
     if args.provider == SCRIPT {
-        return Ok(Chosen { model: Arc::new(script(&cwd.join(&args.model))?), secrets: Vec::new() });
+        return Ok(Chosen {
+            model: Arc::new(script(&cwd.join(&args.model))?),
+            secrets: Vec::new(),
+        });
     }
     let variable = key_variable(&args.provider);
-    let key = variable.and_then(|name| std::env::var(name).ok()).filter(|key| !key.trim().is_empty());
+    let key = variable
+        .and_then(|name| std::env::var(name).ok())
+        .filter(|key| !key.trim().is_empty());
     if let (Some(variable), None, None) = (variable, &key, &args.base_url) {
         return Err(CliError::configuration(format!(
             "there is no key for {}: the variable {variable} is not set; nothing was changed",
@@ -39,9 +44,16 @@ pub(super) fn choose(args: &RunArgs, cwd: &Path) -> Result<Chosen, CliError> {
     };
     let model = GenaiModel::new(config).map_err(|error| {
         let error = CliError::configuration(format!("{error}; nothing was changed"));
-        if args.provider == DEFAULT_PROVIDER { error } else { error.hint("a file can be played too: --provider script") }
+        if args.provider == DEFAULT_PROVIDER {
+            error
+        } else {
+            error.hint("a file can be played too: --provider script")
+        }
     })?;
-    Ok(Chosen { model: Arc::new(model), secrets: key.into_iter().collect() })
+    Ok(Chosen {
+        model: Arc::new(model),
+        secrets: key.into_iter().collect(),
+    })
 }
 
 fn script(path: &Path) -> Result<ScriptModel, CliError> {

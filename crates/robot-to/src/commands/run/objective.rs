@@ -30,7 +30,11 @@ pub(super) fn objective(args: &RunArgs) -> Result<String, CliError> {
             .map_err(|error| CliError::configuration(format!("the objective cannot be read: {error}")))?,
     };
     let text = text.trim();
-    if text.is_empty() { Err(missing()) } else { Ok(text.to_owned()) }
+    if text.is_empty() {
+        Err(missing())
+    } else {
+        Ok(text.to_owned())
+    }
 }
 
 fn missing() -> CliError {
@@ -51,9 +55,16 @@ fn mistyped(text: &str) -> Option<String> {
     if text.contains(char::is_whitespace) {
         return None;
     }
-    let commands: Vec<String> = Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    let commands: Vec<String> = Cli::command()
+        .get_subcommands()
+        .map(|command| command.get_name().to_owned())
+        .collect();
     let near = |command: &&String| strsim::damerau_levenshtein(&text.to_lowercase(), command) <= 2;
-    commands.iter().filter(|command| command.len() > 2).find(near).cloned()
+    commands
+        .iter()
+        .filter(|command| command.len() > 2)
+        .find(near)
+        .cloned()
 }
 
 #[cfg(test)]
