@@ -4,6 +4,7 @@ use super::Style;
 use robot_lab_to::commit_message::{clip, one_line};
 use robot_lab_to::event::{Event, Record};
 use robot_lab_to::log::Observer;
+use robot_lab_to::tools::SUBMIT;
 use robot_lab_to::view::RunView;
 use serde_json::Value;
 use std::io::{IsTerminal as _, Write as _};
@@ -110,7 +111,7 @@ fn clear(state: &mut State) {
 fn prefix(view: &RunView, now: jiff::Timestamp) -> String {
     let mark = if view.estimated { "~" } else { "" };
     format!(
-        "#{:<2} {:>7} {:>7} tok",
+        "#{:<3}{:>6} {:>6} tok ",
         view.iteration,
         clock(view.elapsed_seconds(now)),
         format!("{mark}{}", count(view.tokens))
@@ -178,7 +179,10 @@ fn line(style: Style, event: &Event) -> Option<String> {
             let status = output.lines().next().unwrap_or_default();
             format!("     ↳ {}", text(status))
         }
-        Event::ToolStarted { tool, arguments, .. } => format!("{tool} {}", argument(arguments)),
+        Event::ToolStarted { tool, arguments, .. } => {
+            let name = if tool == SUBMIT { "submit" } else { tool };
+            format!("{name} {}", argument(arguments))
+        }
         Event::ModelFailed {
             kind,
             message,
