@@ -1,5 +1,6 @@
 //! The resolved settings of a run. Nothing is read here: whoever starts a run says everything.
 
+use crate::eval::Measure;
 use crate::iteration::Policy;
 use crate::workspace::HostEnv;
 use std::path::PathBuf;
@@ -30,6 +31,8 @@ pub struct Settings {
     pub verify_command: Option<String>,
     /// How long it may take.
     pub verify_timeout: Duration,
+    /// The number that must get better.
+    pub measure: Option<Measure>,
     /// How long a robot may work in one iteration.
     pub iteration_timeout: Duration,
     /// Tool calls of one iteration.
@@ -41,6 +44,9 @@ pub struct Settings {
     /// Keep workspace and bench at the end.
     pub keep_workspace: bool,
 }
+
+/// Iterations without improvement that end a measured run that nothing else bounds.
+const DEFAULT_PLATEAU: u32 = 10;
 
 impl Settings {
     /// The defaults for an objective in a repository.
@@ -57,11 +63,19 @@ impl Settings {
             policy: Policy::default(),
             verify_command: None,
             verify_timeout: Duration::from_secs(600),
+            measure: None,
             iteration_timeout: Duration::from_secs(3_600),
             max_tool_calls: robot_lab::robot::DEFAULT_MAX_TOOL_CALLS,
             max_retries: 2,
             max_file_bytes: 50 * 1024 * 1024,
             keep_workspace: false,
+        }
+    }
+
+    /// Gives a measured run without any limit one.
+    pub(crate) fn bound(&mut self) {
+        if self.measure.is_some() && !self.policy.has_limit() {
+            self.policy.stop_on_plateau.get_or_insert(DEFAULT_PLATEAU);
         }
     }
 }

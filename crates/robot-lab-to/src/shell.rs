@@ -1,6 +1,6 @@
 //! Runs shell commands for tools and evals: one helper process each, with the run's environment.
 
-use robot_exec::{Capture, Command, Env, Exec, ExecError, Output};
+use robot_exec::{Capture, Command, Env, Exec, ExecError, Output, Stderr};
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
@@ -27,20 +27,20 @@ impl Shell {
         }
     }
 
-    /// Runs `script` in `dir`. Standard error goes where standard output goes. Everything that it started has ended
-    /// when this returns.
+    /// Runs `script` in `dir`. Everything that it started has ended when this returns.
     pub async fn run(
         &self,
         script: &str,
         dir: &Path,
         timeout: Duration,
+        stderr: Stderr,
         cancel: &CancellationToken,
     ) -> Result<Output, ExecError> {
         let command = Command::new(&self.program, dir)
             .args(["-c", script])
             .env(self.env.clone())
             .timeout(timeout)
-            .capture(Capture::new(KEEP, KEEP));
+            .capture(Capture::new(KEEP, KEEP).stderr(stderr));
         self.exec.run(&command, cancel).await
     }
 }

@@ -6,7 +6,7 @@ use crate::event::{Event, Key, Record};
 use crate::iteration::{Effect, Input, RunState, StopKind, StopReason, TurnEnd};
 use crate::log::{Journal, RobotEvents};
 use crate::notes;
-use crate::prompt::{Prompts, Situation};
+use crate::prompt::{Prompts, Situation, Standing};
 use crate::run::{Halt, RunDir, RunFile};
 use crate::settings::Settings;
 use crate::worker::{Seat, Session, Worker};
@@ -164,6 +164,14 @@ impl RealWorld {
             nonce: nonce(state),
             notes: &String::from_utf8_lossy(&notes),
             failing: self.failing.as_deref().filter(|_| state.commits == 0),
+            score: self.settings.measure.as_ref().map(|measure| Standing {
+                best: state.best,
+                parent: state.parent_value,
+                target: measure.target,
+                minimize: measure.minimize,
+                since_improvement: state.since_improvement,
+                committed: state.commits > 0,
+            }),
         };
         self.prompts.iteration(&situation).map_err(internal)
     }
@@ -261,7 +269,7 @@ impl RealWorld {
         let cx = EvalContext {
             work_dir: self.bench.path().join(self.ledger.subdir()),
             previous_ref: parent,
-            previous_value: state.best,
+            previous_value: state.parent_value,
             objective: self.settings.objective.clone(),
             iteration: state.iteration,
             run_id: state.run_id.clone(),

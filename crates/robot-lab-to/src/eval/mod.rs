@@ -1,10 +1,11 @@
 //! What turns a candidate into a score. The orchestrator owns it; the robot only sees what comes out.
 
 mod code;
+pub mod measure;
 mod none;
 mod score;
 
-pub use code::Code;
+pub use code::{Code, Measure, MinDelta};
 pub use none::Null;
 pub use score::Score;
 
@@ -21,7 +22,7 @@ pub struct EvalContext {
     pub work_dir: PathBuf,
     /// The commit before.
     pub previous_ref: Oid,
-    /// The best committed score.
+    /// Its score.
     pub previous_value: Option<f64>,
     /// What the user wants.
     pub objective: String,

@@ -1,5 +1,7 @@
 //! The verdict of an eval over one candidate.
 
+use std::collections::BTreeMap;
+
 /// What an eval says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Score {
@@ -11,6 +13,8 @@ pub struct Score {
     pub met_target: bool,
     /// The measured value, if there is one.
     pub value: Option<f64>,
+    /// Everything that was measured, by name.
+    pub metrics: BTreeMap<String, f64>,
     /// One line for people.
     pub detail: String,
     /// What the robot should read when the gate failed: head and tail of what was printed.

@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use robot_lab::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// The version of the log's format. A reader refuses to continue a run of a newer one.
 pub const LOG_VERSION: u32 = 1;
@@ -63,6 +64,7 @@ pub enum Event {
         base_tree: Oid,
         model: String,
         eval: String,
+        minimize: bool,
     },
     /// A new iteration began. Announces the first turn of its candidate.
     #[serde(rename = "iteration:start")]
@@ -115,6 +117,7 @@ pub enum Event {
         gate: bool,
         improved: bool,
         value: Option<f64>,
+        metrics: BTreeMap<String, f64>,
         met_target: bool,
         detail: String,
         output: Option<String>,
@@ -317,6 +320,7 @@ impl Event {
             gate: score.gate_ok,
             improved: score.improved,
             value: score.value,
+            metrics: score.metrics.clone(),
             met_target: score.met_target,
             detail: score.detail.clone(),
             output: score.output.clone(),

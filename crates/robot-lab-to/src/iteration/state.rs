@@ -30,7 +30,11 @@ pub struct RunState {
     pub parent: Option<Oid>,
     /// Its tree.
     pub parent_tree: Option<Oid>,
-    /// The best committed score.
+    /// Its score.
+    pub parent_value: Option<f64>,
+    /// Whether lower scores are better.
+    pub minimize: bool,
+    /// The best score so far, the baseline included.
     pub best: Option<f64>,
     /// Trees that need no second try: accepted, not better, or refused by the gate.
     pub seen: BTreeSet<Oid>,
@@ -255,7 +259,10 @@ impl RunState {
                 ..
             } => {
                 if record.iteration == 0 {
-                    self.best = *value;
+                    self.scored(*value);
+                    if *gate && *met_target {
+                        self.pending_stop = Some(StopReason::target_met(detail));
+                    }
                 }
                 self.change(*candidate, |c| {
                     if *gate {
@@ -300,12 +307,8 @@ impl RunState {
                 self.seen.insert(tree.clone());
                 self.failures_in_a_row = 0;
                 self.no_change_in_a_row = 0;
-                if *improved {
-                    self.since_improvement = 0;
-                    self.best = value.or(self.best);
-                } else {
-                    self.since_improvement += 1;
-                }
+                self.scored(*value);
+                self.since_improvement = if *improved { 0 } else { self.since_improvement + 1 };
                 self.pending_stop =
                     stop.map(|kind| StopReason::new(kind, stop_text.clone().unwrap_or_default()));
                 self.phase = Phase::Ready;
@@ -357,6 +360,17 @@ impl RunState {
             | Event::ToolStarted { .. }
             | Event::ToolFinished { .. }
             | Event::Notice { .. } => {}
+        }
+    }
+
+    /// The parent has this score now.
+    fn scored(&mut self, value: Option<f64>) {
+        self.parent_value = value.or(self.parent_value);
+        if let Some(value) = value {
+            let better = |best: f64| if self.minimize { value < best } else { value > best };
+            if self.best.is_none_or(better) {
+                self.best = Some(value);
+            }
         }
     }
 

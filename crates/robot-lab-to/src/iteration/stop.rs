@@ -30,6 +30,13 @@ pub struct Policy {
     pub stop_when: Option<String>,
 }
 
+impl Policy {
+    /// Whether something bounds the run besides failures.
+    pub fn has_limit(&self) -> bool {
+        self.max_iterations.is_some() || self.max_tokens.is_some() || self.max_time.is_some()
+    }
+}
+
 impl Default for Policy {
     fn default() -> Self {
         Self {
@@ -101,6 +108,11 @@ impl StopReason {
     /// A signal.
     pub fn interrupted() -> Self {
         Self::new(StopKind::Interrupted, "interrupted")
+    }
+
+    /// The measured target.
+    pub fn target_met(detail: &str) -> Self {
+        Self::new(StopKind::TargetMet, format!("target met: {detail}"))
     }
 
     /// The limit of time.

@@ -58,6 +58,7 @@ impl World {
             base_tree: oid(2),
             model: "m".into(),
             eval: "code".into(),
+            minimize: false,
         });
         world
     }

@@ -22,6 +22,8 @@ pub struct Facts<'a> {
     pub objective: &'a str,
     /// The command that grades.
     pub verify_command: Option<&'a str>,
+    /// The command that measures, and whether lower is better.
+    pub measure: Option<(&'a str, bool)>,
     /// The condition that ends the run when the robot judges it met.
     pub stop_when: Option<&'a str>,
 }
@@ -39,6 +41,25 @@ pub struct Situation<'a> {
     pub notes: &'a str,
     /// What the verify command says before any work, when it fails.
     pub failing: Option<&'a str>,
+    /// How the measure stands, in a measured run.
+    pub score: Option<Standing>,
+}
+
+/// How a measured run stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
+    /// The best score so far, once there is one.
+    pub best: Option<f64>,
+    /// The score of the present commit.
+    pub parent: Option<f64>,
+    /// The score to reach.
+    pub target: Option<f64>,
+    /// Whether lower is better.
+    pub minimize: bool,
+    /// Iterations since the last improvement.
+    pub since_improvement: u32,
+    /// Whether anything was committed.
+    pub committed: bool,
 }
 
 /// A prompt that cannot be written: a fault of a template.
@@ -76,6 +97,8 @@ impl Prompts {
             context! {
                 objective => one_line(facts.objective),
                 verify_command => facts.verify_command,
+            measure => facts.measure.map(|(command, _)| command),
+            direction => facts.measure.map(|(_, minimize)| if minimize { "lower" } else { "higher" }),
                 stop_when => facts.stop_when,
             },
         )
@@ -92,6 +115,14 @@ impl Prompts {
                 nonce => now.nonce,
                 notes => (!notes.is_empty()).then_some(notes),
                 failing => now.failing,
+                score => now.score.as_ref().map(|score| context! {
+                    best => score.best.map(|value| value.to_string()),
+                    parent => score.parent.map(|value| value.to_string()),
+                    target => score.target.map(|value| value.to_string()),
+                    direction => if score.minimize { "lower" } else { "higher" },
+                    since_improvement => score.since_improvement,
+                    committed => score.committed,
+                }),
             },
         )
     }
@@ -126,12 +157,14 @@ mod tests {
         let facts = Facts {
             objective: "make the tests pass",
             verify_command: Some("sh test.sh"),
+            measure: Some(("sh count.sh", true)),
             stop_when: Some("all tests pass"),
         };
         insta::assert_snapshot!(prompts.system(&facts).unwrap());
         let bare = Facts {
             objective: "tidy up",
             verify_command: None,
+            measure: None,
             stop_when: None,
         };
         insta::assert_snapshot!("system_prompt_bare", prompts.system(&bare).unwrap());
@@ -146,11 +179,20 @@ mod tests {
             nonce: "f00d",
             notes: "# x\n\n### Iteration 1 [FAIL]\n\n**Summary:** tried\n",
             failing: Some("1 of 3 tests failed"),
+            score: Some(Standing {
+                best: Some(84.0),
+                parent: Some(84.0),
+                target: Some(90.0),
+                minimize: false,
+                since_improvement: 3,
+                committed: true,
+            }),
         };
         let first = Situation {
             iteration: 1,
             notes: "",
             failing: None,
+            score: None,
             ..now.clone()
         };
         let all = [

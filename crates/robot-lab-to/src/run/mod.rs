@@ -88,7 +88,8 @@ impl Run {
 
     /// Runs until a limit, a stop condition, or `halt`. An error means that nothing began: no branch, no directory of
     /// a run, and the repository as it was.
-    pub async fn run(self, halt: &Halt) -> Result<RunReport, StartError> {
+    pub async fn run(mut self, halt: &Halt) -> Result<RunReport, StartError> {
+        self.settings.bound();
         let policy = self.settings.policy.clone();
         let (mut world, run_id) = self.set_up(halt).await?;
         let timer = policy.max_time.map(|limit| {

@@ -121,13 +121,14 @@ impl Run {
         let base_tree = zones.tree_of(&base).await.map_err(workspace::ZoneError::from)?;
 
         let tools = shell(&settings, find_bash(&settings));
-        let eval = eval.unwrap_or_else(|| match &settings.verify_command {
-            Some(verify) => Arc::new(Code {
+        let eval = eval.unwrap_or_else(|| match (&settings.verify_command, &settings.measure) {
+            (None, None) => Arc::new(Null),
+            (verify, measure) => Arc::new(Code {
                 shell: shell(&settings, "/bin/sh".into()),
                 verify: verify.clone(),
-                timeout: settings.verify_timeout,
+                verify_timeout: settings.verify_timeout,
+                measure: measure.clone(),
             }),
-            None => Arc::new(Null),
         });
         let worker: Arc<dyn Worker> = Arc::new(RobotWorker {
             model,
@@ -139,6 +140,10 @@ impl Run {
         let system = prompts.system(&Facts {
             objective: &settings.objective,
             verify_command: settings.verify_command.as_deref(),
+            measure: settings
+                .measure
+                .as_ref()
+                .map(|measure| (measure.command.as_str(), measure.minimize)),
             stop_when: settings.policy.stop_when.as_deref(),
         })?;
         let now = journal.now();
@@ -206,6 +211,11 @@ async fn begin(world: &mut RealWorld, base_tree: Oid, baseline: &Score) -> Resul
         base_tree: base_tree.clone(),
         model: world.file.model.clone(),
         eval: world.eval.name().to_owned(),
+        minimize: world
+            .settings
+            .measure
+            .as_ref()
+            .is_some_and(|measure| measure.minimize),
     };
     world.branch = Some(branch);
     world.journal.append(started).map_err(at(&log))?;
@@ -284,12 +294,16 @@ fn notices(settings: &Settings, ledger: &Ledger) -> Vec<String> {
         )),
     }
     let policy = &settings.policy;
-    if policy.max_iterations.is_none() && policy.max_tokens.is_none() && policy.max_time.is_none() {
-        notices.push(format!(
+    match policy.stop_on_plateau {
+        _ if policy.has_limit() => {}
+        Some(n) if settings.measure.is_some() => notices.push(format!(
+            "no limit of iterations, tokens or time: the run ends after {n} iterations in a row without improvement"
+        )),
+        _ => notices.push(format!(
             "no limit of iterations, tokens or time: the run ends after {} failures in a row, when there is nothing to \
              do, or when you stop it",
             policy.max_consecutive_failures
-        ));
+        )),
     }
     notices
 }

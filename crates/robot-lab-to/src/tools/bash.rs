@@ -2,6 +2,7 @@
 
 use crate::shell::{Shell, head_and_tail};
 use async_trait::async_trait;
+use robot_exec::Stderr;
 use robot_lab::{Abort, ToolCx, ToolOutcome, TypedTool};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,7 +41,11 @@ impl TypedTool for Bash {
 
     async fn run(&self, args: BashArgs, cx: &ToolCx<'_>) -> Result<ToolOutcome, Abort> {
         let timeout = Duration::from_secs(args.timeout.unwrap_or(DEFAULT_TIMEOUT).clamp(1, MAX_TIMEOUT));
-        let output = match self.shell.run(&args.command, &self.dir, timeout, cx.cancel).await {
+        let output = match self
+            .shell
+            .run(&args.command, &self.dir, timeout, Stderr::Merged, cx.cancel)
+            .await
+        {
             Ok(output) => output,
             Err(error) => return Ok(ToolOutcome::Failed(format!("the command was not run: {error}"))),
         };

@@ -1,6 +1,7 @@
 //! Flags of a run.
 
 use clap::{ArgAction, Args};
+use robot_lab_to::eval::MinDelta;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -43,6 +44,28 @@ pub(crate) struct RunArgs {
     /// Seconds that the verify command may take
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds, help_heading = "Grading")]
     pub(crate) verify_timeout: Duration,
+    /// A command that prints a number which must get better: higher, unless --minimize
+    #[arg(long, value_name = "CMD", help_heading = "Grading")]
+    pub(crate) measure: Option<String>,
+    /// Seconds that the measure command may take [default: as --verify-timeout]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "measure", help_heading = "Grading")]
+    pub(crate) measure_timeout: Option<Duration>,
+    /// Which of several labelled metrics counts
+    #[arg(long, value_name = "NAME", requires = "measure", help_heading = "Grading")]
+    pub(crate) metric: Option<String>,
+    /// Lower is better
+    #[arg(long, requires = "measure", help_heading = "Grading")]
+    pub(crate) minimize: bool,
+    /// The smallest change that counts, absolute or in percent: 0.5, 2%
+    #[arg(long, value_name = "DELTA", value_parser = min_delta, requires = "measure", help_heading = "Grading")]
+    pub(crate) min_delta: Option<MinDelta>,
+    /// Stop once the measure reaches this value
+    #[arg(long, value_name = "VALUE", value_parser = finite, allow_negative_numbers = true, requires = "measure",
+          help_heading = "Grading")]
+    pub(crate) target: Option<f64>,
+    /// Commit every change that the gate lets through, better or not
+    #[arg(long, help_heading = "Grading")]
+    pub(crate) no_require_improvement: bool,
     /// How often a robot may repair a change that failed
     #[arg(long, value_name = "N", default_value_t = 2, help_heading = "Grading")]
     pub(crate) max_verify_repairs: u32,
@@ -63,6 +86,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..),
           help_heading = "When to stop")]
     pub(crate) max_consecutive_failures: u32,
+    /// Stop after so many iterations in a row without improvement
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "When to stop")]
+    pub(crate) stop_on_plateau: Option<u32>,
     /// Stop when the robot judges this true, after a commit
     #[arg(long, value_name = "TEXT", help_heading = "When to stop")]
     pub(crate) stop_when: Option<String>,
@@ -100,6 +126,23 @@ pub(crate) struct RunArgs {
     pub(crate) json: bool,
 }
 
+fn finite(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
+    value.ok_or_else(|| "give a number, such as 90 or -1.5".into())
+}
+
+fn min_delta(text: &str) -> Result<MinDelta, String> {
+    let (number, percent) = match text.strip_suffix('%') {
+        Some(number) => (number, true),
+        None => (text, false),
+    };
+    match finite(number) {
+        Ok(value) if value >= 0.0 && percent => Ok(MinDelta::Percent(value)),
+        Ok(value) if value >= 0.0 => Ok(MinDelta::Absolute(value)),
+        _ => Err("give a number that is not negative, such as 0.5, or percent, such as 2%".into()),
+    }
+}
+
 /// Reads `90`, `90s`, `90m` or `8h`; at least a second, at most a year.
 fn seconds(text: &str) -> Result<Duration, String> {
     let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
@@ -120,6 +163,15 @@ fn seconds(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn deltas() {
+        assert_eq!(min_delta("0.5"), Ok(MinDelta::Absolute(0.5)));
+        assert_eq!(min_delta("2%"), Ok(MinDelta::Percent(2.0)));
+        for text in ["", "%", "-1", "nan", "inf", "1e999"] {
+            assert!(min_delta(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn times() {

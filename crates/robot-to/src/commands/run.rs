@@ -10,6 +10,7 @@ use crate::exit::Exit;
 use crate::signal;
 use crate::surface::{Jsonl, Plain, Style, summary};
 use robot_lab::Model;
+use robot_lab_to::eval::{Measure, MinDelta};
 use robot_lab_to::iteration::Policy;
 use robot_lab_to::log::Observer;
 use robot_lab_to::run::{Halt, Run};
@@ -42,10 +43,19 @@ pub(crate) async fn run(args: RunArgs) -> Result<Exit, CliError> {
             max_tokens: args.max_tokens,
             max_time: args.max_time,
             stop_when: args.stop_when,
-            ..Policy::default()
+            stop_on_plateau: args.stop_on_plateau,
+            require_improvement: !args.no_require_improvement,
         },
         verify_command: args.verify,
         verify_timeout: args.verify_timeout,
+        measure: args.measure.map(|command| Measure {
+            command,
+            timeout: args.measure_timeout.unwrap_or(args.verify_timeout),
+            metric: args.metric,
+            minimize: args.minimize,
+            min_delta: args.min_delta.unwrap_or(MinDelta::Absolute(0.0)),
+            target: args.target,
+        }),
         iteration_timeout: args.iteration_timeout,
         max_tool_calls: args.max_tool_rounds,
         max_retries: args.max_retries,
