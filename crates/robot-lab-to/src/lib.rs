@@ -17,6 +17,7 @@ pub mod iteration;
 pub mod log;
 pub mod notes;
 pub mod prompt;
+mod random;
 pub mod run;
 pub mod settings;
 pub mod shell;

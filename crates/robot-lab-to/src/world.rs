@@ -14,18 +14,25 @@ use crate::workspace::{
     AcceptError, Branch, Checkout, CommitSpec, Ledger, Oid, RunRepo, Snapshot, SnapshotRules, ZoneError,
 };
 use async_trait::async_trait;
+use futures::FutureExt as _;
 use robot_lab::TokenBudget;
 use std::error::Error;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 /// How long a robot has to submit once it is ordered to.
 const ORDER_TIME: Duration = Duration::from_secs(120);
-/// How long a robot may take to end its turn once it is cancelled.
-const TURN_GRACE: Duration = Duration::from_secs(2);
-/// How long it may take to keep what an interrupted iteration made.
-const KEEP_TIME: Duration = Duration::from_secs(2);
+/// How long a robot may take to end its turn once it is cancelled: a little longer than its tools may.
+const TURN_GRACE: Duration = Duration::from_millis(3_500);
+/// How long an eval may take to end once the run must.
+const EVAL_GRACE: Duration = Duration::from_secs(3);
+/// How long it may take to keep what an iteration made: after a signal, and otherwise.
+const HURRIED_KEEP: Duration = Duration::from_secs(2);
+const KEEP: Duration = Duration::from_secs(120);
+/// The furthest deadline.
+const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
 /// What a run works with, once it is set up.
 pub(crate) struct RealWorld {
@@ -50,6 +57,12 @@ pub(crate) struct RealWorld {
     pub(crate) failing: Option<String>,
     pub(crate) session: Option<Box<dyn Session>>,
     pub(crate) deadline: Instant,
+    /// Whether a robot has worked in the workspace since it was prepared.
+    pub(crate) worked: bool,
+    /// Whether something was kept in the run repository.
+    pub(crate) kept: bool,
+    /// Whether the workspace holds what could not be kept otherwise, so that it stays.
+    pub(crate) holds_work: bool,
 }
 
 /// What the robot is told in a turn.
@@ -70,7 +83,7 @@ impl World for RealWorld {
     async fn perform(&mut self, record: &Record, effect: Effect, state: &RunState) -> Option<Input> {
         match effect {
             Effect::Work(key) => {
-                self.deadline = Instant::now() + self.settings.iteration_timeout;
+                self.deadline = Instant::now() + self.settings.iteration_timeout.min(FAR);
                 let end = match self.open(key, state).await {
                     Ok(message) => self.turn(key, Say::Turn(message)).await,
                     Err(reason) => TurnEnd::Halted(reason),
@@ -79,7 +92,7 @@ impl World for RealWorld {
             }
             Effect::Nudge(key) => Some(self.say(key, self.prompts.nudge().map(Say::Turn)).await),
             Effect::Repair { key, output } => {
-                let text = self.prompts.repair(nonce(state), &output).map(Say::Turn);
+                let text = self.prompts.repair(&nonce(), &output).map(Say::Turn);
                 Some(self.say(key, text).await)
             }
             Effect::Order { key, limit } => {
@@ -135,6 +148,8 @@ impl RealWorld {
         let halt = self.halt.clone();
         let soft = halt.soft();
         self.session = None;
+        self.worked = false;
+        self.branch_is_at(&parent).await?;
         tokio::select! {
             prepared = self.workspace.prepare(&parent, &parent) => prepared.map_err(zone)?,
             () = soft.cancelled() => return Err(self.halted()),
@@ -156,13 +171,19 @@ impl RealWorld {
                 .await
                 .map_err(StopReason::environment)?,
         );
+        self.worked = true;
         // Notes that cannot be read are a smaller loss than a night without an iteration.
-        let notes = std::fs::read(self.dir.notes()).unwrap_or_default();
+        let notes = notes::read(&self.dir.notes()).unwrap_or_else(|error| {
+            self.journal.note(Event::Notice {
+                message: format!("the notes cannot be read: {error}"),
+            });
+            String::new()
+        });
         let situation = Situation {
             iteration: state.iteration,
             work_dir: &work_dir,
-            nonce: nonce(state),
-            notes: &String::from_utf8_lossy(&notes),
+            nonce: &nonce(),
+            notes: &notes,
             failing: self.failing.as_deref().filter(|_| state.commits == 0),
             score: self.settings.measure.as_ref().map(|measure| Standing {
                 best: state.best,
@@ -276,13 +297,48 @@ impl RealWorld {
             tree: tree.clone(),
             cancel: halt.soft().child_token(),
         };
+        let mut scoring = std::pin::pin!(AssertUnwindSafe(self.eval.score(&cx)).catch_unwind());
         let scored = tokio::select! {
-            scored = self.eval.score(&cx) => scored,
-            () = halt.hard().cancelled() => Err(self.halted()),
+            scored = &mut scoring => Some(scored),
+            () = halt.soft().cancelled() => None,
         };
-        match self.halt.reason() {
-            Some(reason) => Err(reason),
-            None => scored,
+        match (self.halt.reason(), scored) {
+            (None, Some(Ok(scored))) => scored.map(Score::checked),
+            (None, Some(Err(_panic))) => {
+                Err(internal("the eval crashed; the candidate is kept, not committed"))
+            }
+            (reason, scored) => {
+                if scored.is_none() {
+                    tokio::select! {
+                        // What it started should end with it.
+                        _ = timeout(EVAL_GRACE, scoring) => {}
+                        () = halt.hard().cancelled() => {}
+                    }
+                }
+                Err(reason.unwrap_or_else(StopReason::interrupted))
+            }
+        }
+    }
+
+    /// Ends the run before an iteration is paid for when the branch is not where the run left it.
+    async fn branch_is_at(&self, parent: &Oid) -> Result<(), StopReason> {
+        let Some(branch) = &self.branch else {
+            return Err(internal("an iteration without a branch"));
+        };
+        match self.ledger.tip(branch).await {
+            Ok(Some(tip)) if tip == *parent => Ok(()),
+            Ok(found) => {
+                let moved = AcceptError::BranchMoved {
+                    branch: branch.name().to_owned(),
+                    expected: parent.clone(),
+                    found,
+                };
+                Err(StopReason::new(
+                    StopKind::BranchMoved,
+                    format!("branch moved: {moved}"),
+                ))
+            }
+            Err(error) => Err(StopReason::environment(chain(&error))),
         }
     }
 
@@ -333,6 +389,7 @@ impl RealWorld {
         }
     }
 
+    /// Keeps what was made and not committed in the run repository, or else the workspace itself.
     async fn keep(&mut self, record: &Record, state: &RunState) -> Result<(), String> {
         let (candidate, tree) = match &record.event {
             Event::CommitFailed { candidate, tree, .. } | Event::NoImprovement { candidate, tree, .. } => {
@@ -344,59 +401,78 @@ impl RealWorld {
             | Event::Interrupted { candidate, .. } => (*candidate, None),
             _ => return Ok(()),
         };
-        let parent = parent(state).map_err(|reason| reason.text)?;
-        let failed = |error: String| format!("the discarded attempt was not kept: {error}");
+        if !self.worked {
+            return Ok(());
+        }
+        let hurry = self
+            .halt
+            .reason()
+            .is_some_and(|reason| reason.kind == StopKind::Interrupted);
+        let limit = if hurry { HURRIED_KEEP } else { KEEP };
         let hard = self.halt.hard().clone();
-        let keep = async {
-            let tree = match tree {
-                Some(tree) => tree,
-                None => {
-                    let rules = SnapshotRules {
-                        max_file_bytes: self.settings.max_file_bytes,
-                    };
-                    match self
-                        .workspace
-                        .snapshot(&parent, &rules)
-                        .await
-                        .map_err(|error| chain(&error))?
-                    {
-                        Snapshot::Tree(tree) if Some(&tree) == state.parent_tree.as_ref() => return Ok(()),
-                        Snapshot::Tree(tree) => tree,
-                        Snapshot::Rejected(reasons) => {
-                            return Err(reasons
-                                .iter()
-                                .map(ToString::to_string)
-                                .collect::<Vec<_>>()
-                                .join("; "));
-                        }
+        let kept = tokio::select! {
+            kept = timeout(limit, self.keep_attempt(candidate, tree, record, state)) => {
+                kept.unwrap_or_else(|_| Err("there was no time".into()))
+            }
+            () = hard.cancelled() => Err("there was no time".into()),
+        };
+        match kept {
+            Ok(kept) => self.kept |= kept,
+            Err(why) => {
+                // A later iteration cleans the workspace; the end of the run leaves it as it is.
+                self.holds_work = self.halt.reason().is_some();
+                return Err(format!("the discarded attempt was not kept: {why}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers whether there was something to keep.
+    async fn keep_attempt(
+        &mut self,
+        candidate: u32,
+        tree: Option<Oid>,
+        record: &Record,
+        state: &RunState,
+    ) -> Result<bool, String> {
+        let parent = parent(state).map_err(|reason| reason.text)?;
+        let tree = match tree {
+            Some(tree) => tree,
+            None => {
+                let rules = SnapshotRules {
+                    max_file_bytes: self.settings.max_file_bytes,
+                };
+                match self
+                    .workspace
+                    .snapshot(&parent, &rules)
+                    .await
+                    .map_err(|error| chain(&error))?
+                {
+                    Snapshot::Tree(tree) => tree,
+                    Snapshot::Rejected(reasons) => {
+                        return Err(reasons
+                            .iter()
+                            .map(ToString::to_string)
+                            .collect::<Vec<_>>()
+                            .join("; "));
                     }
                 }
-            };
-            let entry = notes::entry(record.iteration, &record.event).unwrap_or_default();
-            let message = format!(
-                "attempt {}-{candidate}: {}\n{entry}",
-                state.iteration,
-                record.event.name()
-            );
-            let kept = self
-                .zones
-                .keep_attempt(state.iteration, candidate, &tree, &parent, &message)
-                .await;
-            kept.map(drop).map_err(|error| chain(&error))
+            }
         };
-        // Only an end that was asked for is in a hurry.
-        let limit = if self.halt.reason().is_some() {
-            KEEP_TIME
-        } else {
-            Duration::from_secs(600)
-        };
-        tokio::select! {
-            kept = timeout(limit, keep) => match kept {
-                Ok(kept) => kept.map_err(failed),
-                Err(_) => Err(failed("there was no time".into())),
-            },
-            () = hard.cancelled() => Ok(()),
+        if Some(&tree) == state.parent_tree.as_ref() {
+            return Ok(false);
         }
+        let entry = notes::entry(record.iteration, &record.event).unwrap_or_default();
+        let message = format!(
+            "attempt {}-{candidate}: {}\n{entry}",
+            state.iteration,
+            record.event.name()
+        );
+        let kept = self
+            .zones
+            .keep_attempt(state.iteration, candidate, &tree, &parent, &message)
+            .await;
+        kept.map(|_| true).map_err(|error| chain(&error))
     }
 
     fn write_notes(&self, record: &Record) -> Result<(), String> {
@@ -436,9 +512,9 @@ fn parent(state: &RunState) -> Result<Oid, StopReason> {
         .ok_or_else(|| StopReason::new(StopKind::Internal, "there is no parent commit"))
 }
 
-/// A mark that robots cannot foresee: they never see the id of a commit that is made after they end.
-fn nonce(state: &RunState) -> &str {
-    state.parent.as_ref().map_or("data", Oid::short)
+/// A mark that robots cannot foresee, so that what they wrote cannot end a fence.
+fn nonce() -> String {
+    crate::random::hex(12)
 }
 
 fn internal(error: impl std::fmt::Display) -> StopReason {

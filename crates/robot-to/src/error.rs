@@ -3,6 +3,7 @@
 use crate::exit::Exit;
 use robot_lab_to::iteration::StopKind;
 use robot_lab_to::run::StartError;
+use robot_lab_to::workspace::{BranchError, StartError as RepositoryError};
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -63,6 +64,9 @@ impl CliError {
 impl From<StartError> for CliError {
     fn from(error: StartError) -> Self {
         let exit = match &error {
+            StartError::Branch(BranchError::Git(_)) | StartError::Repository(RepositoryError::Git(_)) => {
+                Exit::Environment
+            }
             StartError::Configuration(_)
             | StartError::Git(_)
             | StartError::Repository(_)

@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod error;
 mod exit;
+mod key;
 mod signal;
 mod surface;
 
@@ -16,6 +17,12 @@ fn main() -> ExitCode {
     if let Some(code) = robot_exec::maybe_helper() {
         return code;
     }
+    let keys = match key::take() {
+        Ok(keys) => keys,
+        Err(error) => {
+            return error::CliError::internal(format!("keys cannot be kept apart: {error}")).report();
+        }
+    };
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -27,7 +34,7 @@ fn main() -> ExitCode {
     };
     let done = runtime.block_on(async {
         match cli.command {
-            None => commands::run::run(cli.run).await,
+            None => commands::run::run(cli.run, &keys).await,
             Some(Command::Demo(demo)) => commands::demo::run(demo).await,
             Some(Command::Runs(runs)) => commands::runs::run(&runs).await,
         }

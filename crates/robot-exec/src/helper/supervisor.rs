@@ -83,7 +83,8 @@ fn supervise() -> io::Result<()> {
         }
         Wake::EndedUntold => return Err(io::Error::other("the status of the command was lost")),
         Wake::TimedOut => (End::TimedOut, tree.end(grace)),
-        Wake::Cancelled => (End::Cancelled, tree.end(grace)),
+        // Whoever cancels is in a hurry.
+        Wake::Cancelled => (End::Cancelled, tree.end(SHORT_GRACE.min(grace))),
         Wake::CallerGone => (End::Cancelled, tree.end(SHORT_GRACE.min(grace))),
     };
     let elapsed_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);

@@ -67,10 +67,12 @@ fn details(part: &AssistantPart) -> &[Value] {
 }
 
 fn call(call: &ToolCall) -> Value {
-    // Arguments that were no JSON go back as the model wrote them, not as a JSON string in a string.
+    // Some servers read the arguments of earlier calls again, and refuse the whole conversation when they are no JSON
+    // object. The answer to the call tells the model what was wrong, so the text is kept only as a value.
     let arguments = match &call.arguments {
-        Value::String(raw) => raw.clone(),
-        other => other.to_string(),
+        Value::Object(_) => call.arguments.to_string(),
+        Value::String(raw) => json!({ "invalid": raw }).to_string(),
+        other => json!({ "invalid": other }).to_string(),
     };
     let function = json!({ "name": name(&call.name), "arguments": arguments });
     json!({ "id": call.id, "type": "function", "function": function })

@@ -22,3 +22,22 @@ pub struct Score {
     /// How long grading took, in milliseconds.
     pub elapsed_ms: u64,
 }
+
+impl Score {
+    /// The score with everything that is no finite number taken out. An eval whose value is none has no value, and
+    /// what has no value does not win.
+    pub(crate) fn checked(mut self) -> Self {
+        self.metrics.retain(|_, value| value.is_finite());
+        if self.value.is_some_and(|value| !value.is_finite()) {
+            self = Self {
+                detail: format!("{} (the value is no finite number)", self.detail),
+                gate_ok: false,
+                improved: false,
+                met_target: false,
+                value: None,
+                ..self
+            };
+        }
+        self
+    }
+}

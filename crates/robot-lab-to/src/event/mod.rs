@@ -11,6 +11,7 @@ pub use wire::{LineError, parse_line, to_line};
 
 use crate::eval::Score;
 use crate::iteration::{StopKind, Submission};
+use crate::shell::head_and_tail;
 use crate::workspace::Oid;
 use jiff::Timestamp;
 use robot_lab::Usage;
@@ -20,6 +21,9 @@ use std::collections::BTreeMap;
 
 /// The version of the log's format. A reader refuses to continue a run of a newer one.
 pub const LOG_VERSION: u32 = 1;
+
+/// Longest text of an event that comes from a program or a model, in bytes.
+pub const MAX_TEXT: usize = 4_000;
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +68,7 @@ pub enum Event {
         base_tree: Oid,
         model: String,
         eval: String,
+        #[serde(default)]
         minimize: bool,
     },
     /// A new iteration began. Announces the first turn of its candidate.
@@ -117,6 +122,7 @@ pub enum Event {
         gate: bool,
         improved: bool,
         value: Option<f64>,
+        #[serde(default)]
         metrics: BTreeMap<String, f64>,
         met_target: bool,
         detail: String,
@@ -322,8 +328,11 @@ impl Event {
             value: score.value,
             metrics: score.metrics.clone(),
             met_target: score.met_target,
-            detail: score.detail.clone(),
-            output: score.output.clone(),
+            detail: head_and_tail(&score.detail, MAX_TEXT),
+            output: score
+                .output
+                .as_ref()
+                .map(|output| head_and_tail(output, MAX_TEXT)),
             elapsed_ms: score.elapsed_ms,
         }
     }

@@ -1,4 +1,4 @@
-//! One record as one line of the log, and back. Written by hand, so that nothing on disk depends on a derive.
+//! One record as one line of the log, and back.
 //!
 //! A line is a flat JSON object: `event`, `ts`, `seq`, `iteration`, the event's own keys, and last `crc`, the CRC-32
 //! (IEEE) in hexadecimal of the bytes before `,"crc"`.
@@ -7,7 +7,7 @@ use super::{Event, Record};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-/// Longest line that is read, in bytes. Texts in events are clipped long before.
+/// Longest line that is written or read, in bytes. Texts in events are clipped long before.
 const MAX_LINE: usize = 4 * 1024 * 1024;
 const CRC_KEY: &str = ",\"crc\":\"";
 
@@ -41,6 +41,9 @@ pub fn to_line(record: &Record) -> Result<String, LineError> {
     text.pop();
     let crc = crc32fast::hash(text.as_bytes());
     text.push_str(&format!("{CRC_KEY}{crc:08x}\"}}"));
+    if text.len() > MAX_LINE {
+        return Err(LineError::Malformed(format!("longer than {MAX_LINE} bytes")));
+    }
     Ok(text)
 }
 
@@ -71,7 +74,13 @@ pub fn parse_line(line: &[u8]) -> Result<Record, LineError> {
             iteration,
             event,
         }),
-        Err(error) if error.to_string().starts_with("unknown variant") => Err(LineError::Unknown(name)),
+        Err(error)
+            if error
+                .to_string()
+                .starts_with(&format!("unknown variant `{name}`")) =>
+        {
+            Err(LineError::Unknown(name))
+        }
         Err(error) => Err(LineError::Malformed(format!("{name}: {error}"))),
     }
 }

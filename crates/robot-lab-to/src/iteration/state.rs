@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 /// Everything that decisions depend on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RunState {
     /// The run's id.
     pub run_id: String,

@@ -1,27 +1,22 @@
 //! Appends records and folds them: what is not in the log did not happen.
 
+use super::watchers::{Observer, Watchers};
 use crate::clock::Clock;
 use crate::event::{Event, Record, Redactor, to_line};
-use crate::iteration::RunState;
+use crate::iteration::{RunState, StopReason};
+use crate::run::Halt;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Somebody who watches a run. It must be quick, and cannot fail.
-pub trait Observer: Send + Sync {
-    /// Sees a record that was written.
-    fn record(&self, record: &Record);
-
-    /// Sees that the model wrote so many bytes. These are not recorded.
-    fn delta(&self, _bytes: usize) {}
-}
+use std::time::Duration;
 
 /// The log of one run and the state that follows from it.
 pub struct Journal {
     inner: Mutex<Inner>,
     clock: Arc<dyn Clock>,
     redactor: Redactor,
-    observers: Vec<Arc<dyn Observer>>,
+    watchers: Watchers,
+    halt: Halt,
 }
 
 struct Inner {
@@ -33,12 +28,13 @@ struct Inner {
 }
 
 impl Journal {
-    /// Starts a log in an empty file.
+    /// Starts a log in an empty file. When it cannot be written any more, `halt` ends the run.
     pub fn new(
         file: File,
         clock: Arc<dyn Clock>,
         redactor: Redactor,
         observers: Vec<Arc<dyn Observer>>,
+        halt: Halt,
     ) -> Self {
         let inner = Inner {
             file,
@@ -50,7 +46,8 @@ impl Journal {
             inner: Mutex::new(inner),
             clock,
             redactor,
-            observers,
+            watchers: Watchers::new(observers),
+            halt,
         }
     }
 
@@ -71,15 +68,15 @@ impl Journal {
             event,
         };
         if let Err(error) = write(&mut inner.file, &record, durable) {
-            inner.failed = Some(format!("the log could not be written: {error}"));
+            let failed = format!("the log could not be written: {error}");
+            self.halt.stop(StopReason::environment(&failed));
+            inner.failed = Some(failed);
             return Err(error);
         }
         inner.seq = record.seq;
         inner.state.apply(&record);
-        // Observers see records in the order of the log, so they are told before the next one can be written.
-        for observer in &self.observers {
-            observer.record(&record);
-        }
+        // In the order of the log, since the next one waits for the lock.
+        self.watchers.record(&record);
         Ok(record)
     }
 
@@ -93,11 +90,14 @@ impl Journal {
         self.clock.now()
     }
 
+    /// Waits until observers have seen everything, but not longer than `limit`. Answers how many records they missed.
+    pub fn flush(&self, limit: Duration) -> u64 {
+        self.watchers.flush(limit)
+    }
+
     /// Tells observers of text on its way.
     pub fn delta(&self, bytes: usize) {
-        for observer in &self.observers {
-            observer.delta(bytes);
-        }
+        self.watchers.delta(bytes);
     }
 
     /// The state after everything that was written.
@@ -147,6 +147,7 @@ mod tests {
             Arc::new(SystemClock),
             Redactor::new(["sk-secret-1".to_owned()]),
             Vec::new(),
+            Halt::new(),
         );
         let oid = "1".repeat(40).parse::<crate::workspace::Oid>().unwrap();
         journal.append(notice("the key is sk-secret-1")).unwrap();
@@ -173,7 +174,14 @@ mod tests {
         let path = dir.path().join("run.log");
         std::fs::write(&path, "").unwrap();
         let read_only = File::open(&path).unwrap();
-        let journal = Journal::new(read_only, Arc::new(SystemClock), Redactor::default(), Vec::new());
+        let halt = Halt::new();
+        let journal = Journal::new(
+            read_only,
+            Arc::new(SystemClock),
+            Redactor::default(),
+            Vec::new(),
+            halt.clone(),
+        );
         assert!(journal.append(notice("a")).is_err());
         assert!(
             journal
@@ -181,5 +189,6 @@ mod tests {
                 .is_some_and(|why| why.starts_with("the log could not be written"))
         );
         assert!(journal.append(notice("b")).is_err());
+        assert!(halt.reason().is_some(), "and the run ends");
     }
 }

@@ -19,16 +19,19 @@ pub struct ReadLog {
 /// Reads a log. A line that is damaged anywhere but at the end is an error that names it; nothing is changed.
 pub fn read_log(path: &Path) -> io::Result<ReadLog> {
     let mut log = ReadLog::default();
-    let mut lines = BufReader::new(File::open(path)?)
-        .split(b'\n')
-        .enumerate()
-        .peekable();
-    while let Some((index, line)) = lines.next() {
-        let line = line?;
+    let mut file = BufReader::new(File::open(path)?);
+    let mut line = Vec::new();
+    for index in 0.. {
+        line.clear();
+        if file.read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        // Only a line that was not written to its end lacks its line feed.
+        let whole = line.pop_if(|byte| *byte == b'\n').is_some();
         match parse_line(&line) {
             Ok(record) => log.records.push(record),
             Err(LineError::Unknown(name)) => log.unknown.push(name),
-            Err(_) if lines.peek().is_none() => log.torn = true,
+            Err(_) if !whole => log.torn = true,
             Err(error) => {
                 let text = format!(
                     "{}: line {}: {error}; nothing was changed",
@@ -75,5 +78,10 @@ mod tests {
         .unwrap();
         let error = read_log(&path).unwrap_err().to_string();
         assert!(error.contains("line 2: the checksum does not match"), "{error}");
+        std::fs::write(&path, format!("{}\n{}\n", line(1), line(2).replace('x', "y"))).unwrap();
+        assert!(
+            read_log(&path).is_err(),
+            "a last line that was written to its end is not torn"
+        );
     }
 }

@@ -1,15 +1,12 @@
 //! What a robot does, as records of the run: clipped, so that the log stays bounded.
 
 use super::Journal;
-use crate::event::Event;
+use crate::event::{Event, MAX_TEXT};
 use crate::shell::head_and_tail;
 use robot_lab::{EventSink, FinishReason, RobotEvent};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Longest text of an event, in bytes.
-const MAX_TEXT: usize = 4_000;
 
 /// Writes a robot's events to the journal. A failure to write is kept by the journal, which stops the run.
 pub struct RobotEvents {
@@ -40,7 +37,7 @@ impl EventSink for RobotEvents {
             } => Event::ModelFailed {
                 candidate,
                 kind: kind.name().to_owned(),
-                message: head_and_tail(&message, MAX_TEXT),
+                message: self.clip(message),
                 retry_in_ms: retry_in.map(millis),
             },
             RobotEvent::ToolStarted {
@@ -51,7 +48,7 @@ impl EventSink for RobotEvents {
                 candidate,
                 call_id,
                 tool,
-                arguments: clip(arguments),
+                arguments: self.clip_all(arguments),
             },
             RobotEvent::ToolFinished {
                 call_id,
@@ -64,7 +61,7 @@ impl EventSink for RobotEvents {
                 call_id,
                 tool,
                 ok,
-                output: head_and_tail(&text, MAX_TEXT),
+                output: self.clip(text),
                 elapsed_ms: millis(elapsed),
             },
         };
@@ -87,20 +84,27 @@ fn name_of(finish: FinishReason) -> String {
     }
 }
 
-/// Arguments with long texts cut; arguments with too many values as one text.
-fn clip(arguments: Value) -> Value {
-    match arguments {
-        Value::String(text) => Value::String(head_and_tail(&text, MAX_TEXT)),
-        Value::Object(map) if map.len() <= 20 => map
-            .into_iter()
-            .map(|(key, value)| match value {
-                Value::String(text) => (key, Value::String(head_and_tail(&text, MAX_TEXT))),
-                Value::Array(_) | Value::Object(_) if value.to_string().len() > MAX_TEXT => {
-                    (key, Value::String(head_and_tail(&value.to_string(), MAX_TEXT)))
-                }
-                value => (key, value),
-            })
-            .collect(),
-        other => Value::String(head_and_tail(&other.to_string(), MAX_TEXT)),
+impl RobotEvents {
+    /// A text that is short enough. Secrets are taken out first: a cut could leave a part of one.
+    fn clip(&self, text: String) -> String {
+        head_and_tail(&self.journal.redact(text), MAX_TEXT)
+    }
+
+    /// Arguments with long texts cut; arguments with too many values as one text.
+    fn clip_all(&self, arguments: Value) -> Value {
+        match arguments {
+            Value::String(text) => Value::String(self.clip(text)),
+            Value::Object(map) if map.len() <= 20 => map
+                .into_iter()
+                .map(|(key, value)| match value {
+                    Value::String(text) => (key, Value::String(self.clip(text))),
+                    Value::Array(_) | Value::Object(_) if value.to_string().len() > MAX_TEXT => {
+                        (key, Value::String(self.clip(value.to_string())))
+                    }
+                    value => (key, value),
+                })
+                .collect(),
+            other => Value::String(self.clip(other.to_string())),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The id of a run, and the name that its branch is made of.
 
+use crate::random;
 use jiff::Timestamp;
-use std::hash::{BuildHasher as _, Hasher as _};
 
 /// Longest slug, in bytes.
 const MAX_SLUG: usize = 40;
@@ -13,13 +13,8 @@ pub struct RunId(String);
 impl RunId {
     /// A new id.
     pub fn new(now: Timestamp) -> Self {
-        // The standard library seeds each hasher at random; nothing here needs to be unpredictable, only unlikely to
-        // meet: the run's directory is created exclusively, so a repeated id is noticed.
-        let random = std::collections::hash_map::RandomState::new()
-            .build_hasher()
-            .finish()
-            & 0xff_ffff;
-        Self(format!("{}-{random:06x}", now.strftime("%Y%m%d-%H%M%S")))
+        // The run's directory is created exclusively, so an id that comes twice is noticed.
+        Self(format!("{}-{}", now.strftime("%Y%m%d-%H%M%S"), random::hex(6)))
     }
 
     /// Reads an id; `None` when it has another form.

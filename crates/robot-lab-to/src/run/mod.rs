@@ -23,6 +23,11 @@ use robot_lab::Model;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// How long tidying up may take when somebody waits for the end.
+const TIDY_TIME: Duration = Duration::from_millis(1_500);
 
 /// A run that has not begun.
 pub struct Run {
@@ -56,8 +61,12 @@ pub struct RunReport {
     pub notes: PathBuf,
     /// The log.
     pub log: PathBuf,
-    /// The run repository, where discarded attempts are kept.
-    pub attempts: PathBuf,
+    /// The run repository, when something that was not committed is kept there.
+    pub attempts: Option<PathBuf>,
+    /// The workspace, when it holds what could not be kept otherwise.
+    pub workspace: Option<PathBuf>,
+    /// Records that observers did not see because they were too slow.
+    pub missed: u64,
 }
 
 impl Run {
@@ -91,33 +100,74 @@ impl Run {
     pub async fn run(mut self, halt: &Halt) -> Result<RunReport, StartError> {
         self.settings.bound();
         let policy = self.settings.policy.clone();
-        let (mut world, run_id) = self.set_up(halt).await?;
-        let timer = policy.max_time.map(|limit| {
+        // These two are large, and the caller should not carry them.
+        let (mut world, run_id) = Box::pin(self.set_up(halt)).await?;
+        // Ends with this function, however it ends.
+        let mut timer = JoinSet::new();
+        if let Some(limit) = policy.max_time {
             let halt = halt.clone();
             let left = limit.saturating_sub(world.started.elapsed());
-            tokio::spawn(async move {
+            timer.spawn(async move {
                 tokio::time::sleep(left).await;
                 halt.stop(StopReason::max_time(limit));
-            })
-        });
-        let journal = Arc::clone(&world.journal);
-        let reason = match drive(&journal, &policy, &mut world).await {
-            Ok(reason) => reason,
-            Err(error @ DriveError::Log(_)) => StopReason::environment(error),
-            Err(error @ DriveError::Illegal(_)) => StopReason::new(StopKind::Internal, error.to_string()),
-        };
-        if let Some(timer) = timer {
-            timer.abort();
+            });
         }
-        Ok(finish(world, run_id, reason).await)
+        let journal = Arc::clone(&world.journal);
+        let reason = match Box::pin(drive(&journal, &policy, &mut world)).await {
+            Ok(reason) => reason,
+            Err(error) => {
+                // The log does not tell what is in the workspace, so it stays.
+                world.holds_work = true;
+                broke_down(&world, error).await
+            }
+        };
+        Ok(Box::pin(finish(world, run_id, reason)).await)
     }
 }
 
-/// Writes the last records, removes what is of no use any more, and counts.
+/// Why the run ends that the log cannot tell of.
+async fn broke_down(world: &RealWorld, error: DriveError) -> StopReason {
+    let mut reason = match error {
+        DriveError::Log(_) => StopReason::environment(error),
+        DriveError::Illegal(_) => StopReason::new(StopKind::Internal, error.to_string()),
+    };
+    let known = world.journal.state().parent;
+    if let Some(branch) = &world.branch
+        && let Ok(tip) = world.ledger.tip(branch).await
+        && tip != known
+    {
+        let tip = tip.map_or_else(|| "nothing".into(), |tip| tip.to_string());
+        reason.text.push_str(&format!(
+            "; the log ends before the branch, which points to {tip}"
+        ));
+    }
+    reason
+}
+
+/// Counts, tidies up, and writes the last record.
 async fn finish(mut world: RealWorld, run_id: RunId, reason: StopReason) -> RunReport {
     let state = world.journal.state();
     let elapsed = world.started.elapsed();
-    let ended = Event::Ended {
+    // The robot goes first, and with it everything that works in the workspace.
+    world.session = None;
+    let base = world.file.base.clone();
+    let diff = match &state.parent {
+        Some(tip) if state.commits > 0 => timeout(TIDY_TIME, world.zones.diff_stat(&base, tip))
+            .await
+            .ok()
+            .and_then(Result::ok)
+            .unwrap_or_default(),
+        _ => DiffStat::default(),
+    };
+    let workspace = world.holds_work.then(|| world.workspace.path().to_owned());
+    if !world.settings.keep_workspace {
+        tidy(&world).await;
+    }
+    if let Err(failure) = world.save(&state, Some(reason.clone())) {
+        world.journal.note(Event::Notice { message: failure });
+    }
+    // Where the log cannot be written, the reason says so already.
+    world.journal.note(Event::Ended {
         iterations: state.iteration,
         commits: state.commits,
         discarded: state.discarded,
@@ -126,18 +176,9 @@ async fn finish(mut world: RealWorld, run_id: RunId, reason: StopReason) -> RunR
         estimated: state.usage.estimated,
         abort_reason: reason.text.clone(),
         elapsed: elapsed.as_secs_f64(),
-    };
-    // Where the log cannot be written, the reason says so already.
-    world.journal.note(ended);
-    if let Err(failure) = world.save(&state, Some(reason.clone())) {
-        world.journal.note(Event::Notice { message: failure });
-    }
-    let base = world.file.base.clone();
-    let diff = match &state.parent {
-        Some(tip) if state.commits > 0 => world.zones.diff_stat(&base, tip).await.unwrap_or_default(),
-        _ => DiffStat::default(),
-    };
-    let report = RunReport {
+    });
+    let missed = world.journal.flush(Duration::from_secs(1));
+    RunReport {
         run_id,
         model: world.file.model.clone(),
         reason,
@@ -148,18 +189,39 @@ async fn finish(mut world: RealWorld, run_id: RunId, reason: StopReason) -> RunR
         diff,
         notes: world.dir.notes(),
         log: world.dir.log(),
-        attempts: world.zones.work().run_git(),
-    };
-    // The robot goes first, and with it everything that works in the workspace.
-    world.session = None;
-    // A second signal leaves no time for it; `clean` finds them later.
-    if !world.settings.keep_workspace && !world.halt.hard().is_cancelled() {
-        for checkout in [world.workspace, world.bench] {
-            if let Err(error) = checkout.remove().await {
-                let message = format!("a workspace was not removed: {}", crate::world::chain(&error));
-                world.journal.note(Event::Notice { message });
-            }
-        }
+        attempts: world.kept.then(|| world.zones.work().run_git()),
+        workspace,
+        missed,
     }
-    report
+}
+
+/// Removes what is of no use once a run is over. What there is no time for stays, and harms nothing.
+async fn tidy(world: &RealWorld) {
+    let work = world.zones.work().clone();
+    let mut paths = vec![work.visible_git(), work.tmp(), world.bench.path().to_owned()];
+    if !world.holds_work {
+        paths.push(world.workspace.path().to_owned());
+    }
+    let remove = tokio::task::spawn_blocking(move || {
+        paths
+            .iter()
+            .filter_map(|path| work.remove(path).err())
+            .map(|error| error.to_string())
+            .collect::<Vec<_>>()
+    });
+    let hard = world.halt.hard().clone();
+    let limit = if world.halt.reason().is_some() {
+        TIDY_TIME
+    } else {
+        Duration::from_secs(120)
+    };
+    let failures = tokio::select! {
+        removed = timeout(limit, remove) => removed.ok().and_then(Result::ok).unwrap_or_default(),
+        () = hard.cancelled() => Vec::new(),
+    };
+    for failure in failures {
+        world.journal.note(Event::Notice {
+            message: format!("a workspace was not removed: {failure}"),
+        });
+    }
 }

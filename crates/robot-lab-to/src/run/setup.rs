@@ -10,7 +10,7 @@ use crate::prompt::{Facts, Prompts};
 use crate::settings::Settings;
 use crate::shell::Shell;
 use crate::worker::{RobotWorker, Worker};
-use crate::workspace::{self, Checkout, Git, Ledger, Oid, RunRepo, WorkDir};
+use crate::workspace::{self, Branch, Checkout, Git, Ledger, Oid, RunRepo, WorkDir};
 use crate::world::RealWorld;
 use robot_exec::{Env, Exec};
 use robot_lab::TokenBudget;
@@ -59,6 +59,10 @@ pub enum StartError {
 
 /// What exists of a run before it begins, so that it can be taken away again.
 struct Traces {
+    ledger: Ledger,
+    branch: Option<Branch>,
+    /// Whether the line in `info/exclude` is new.
+    excluded: bool,
     run_dir: PathBuf,
     dir: RunDir,
     work: Option<WorkDir>,
@@ -71,19 +75,32 @@ impl Run {
         let git = Git::find(&self.settings.host).await?;
         let ledger = Ledger::discover(&git, &self.settings.repo).await?;
         let run_dir = ledger.top().join(&self.settings.run_dir);
+        check_places(&self.settings, &ledger, &run_dir)?;
         let (id, dir) = create_dir(&run_dir, || RunId::new(self.clock.now()))?;
         let mut traces = Traces {
+            ledger: ledger.clone(),
+            branch: None,
+            excluded: false,
             run_dir,
             dir,
             work: None,
         };
-        match self.prepare(halt, &git, ledger, &id, &mut traces).await {
-            Ok(world) => Ok((world, id)),
-            Err(error) => {
-                traces.remove();
-                Err(error)
+        let prepared = tokio::select! {
+            prepared = self.prepare(halt, &git, ledger, &id, &mut traces) => prepared,
+            () = halt.soft().cancelled() => {
+                Err(StartError::Halted(halt.reason().unwrap_or_else(StopReason::interrupted)))
             }
+        };
+        let begun = match prepared {
+            Ok((mut world, base_tree, baseline)) => begin(&mut world, base_tree, &baseline, &mut traces)
+                .await
+                .map(|()| (world, id)),
+            Err(error) => Err(error),
+        };
+        if begun.is_err() {
+            traces.remove().await;
         }
+        begun
     }
 
     async fn prepare(
@@ -93,7 +110,7 @@ impl Run {
         ledger: Ledger,
         id: &RunId,
         traces: &mut Traces,
-    ) -> Result<RealWorld, StartError> {
+    ) -> Result<(RealWorld, Oid, Score), StartError> {
         let Self {
             settings,
             model,
@@ -102,9 +119,12 @@ impl Run {
             clock,
         } = self;
         let dir = traces.dir.clone();
+        traces.excluded = ledger
+            .exclude_line(&traces.run_dir)
+            .map_err(at(&traces.run_dir))?;
         let log = dir.create_log().map_err(at(&dir.log()))?;
         let redactor = Redactor::new(settings.secrets.iter().cloned());
-        let journal = Arc::new(Journal::new(log, clock, redactor, observers));
+        let journal = Arc::new(Journal::new(log, clock, redactor, observers, halt.clone()));
         for message in notices(&settings, &ledger) {
             journal
                 .append(Event::Notice { message })
@@ -181,26 +201,32 @@ impl Run {
             system,
             failing: None,
             session: None,
+            worked: false,
+            kept: false,
+            holds_work: false,
         };
         let baseline = world.baseline(&base_tree).await.map_err(not_begun)?;
-        begin(&mut world, base_tree, &baseline).await?;
-        Ok(world)
+        Ok((world, base_tree, baseline))
     }
 }
 
 /// Makes the branch, and writes the first records of the run.
-async fn begin(world: &mut RealWorld, base_tree: Oid, baseline: &Score) -> Result<(), StartError> {
+async fn begin(
+    world: &mut RealWorld,
+    base_tree: Oid,
+    baseline: &Score,
+    traces: &mut Traces,
+) -> Result<(), StartError> {
     let base = world.file.base.clone();
     let run_id = world.file.run_id.clone();
     let log = world.dir.log();
-    let run_dir = world.ledger.top().join(&world.settings.run_dir);
-    world.ledger.exclude_line(&run_dir).map_err(at(&run_dir))?;
     let notes = notes::header(&run_id, &world.journal.redact(world.settings.objective.clone()));
     notes::append(&world.dir.notes(), &notes).map_err(at(&world.dir.notes()))?;
     let branch = world
         .ledger
         .create_branch(&format!("{}-{run_id}", slug(&world.settings.objective)))
         .await?;
+    traces.branch = Some(branch.clone());
     world.file.branch = branch.name().to_owned();
     let started = Event::RunStarted {
         version: LOG_VERSION,
@@ -230,20 +256,61 @@ async fn begin(world: &mut RealWorld, base_tree: Oid, baseline: &Score) -> Resul
     );
     world.journal.append(eval).map_err(at(&log))?;
     let state = world.journal.state();
-    world.save(&state, None).map_err(StartError::Configuration)
+    world
+        .save(&state, None)
+        .map_err(|failure| StartError::Halted(StopReason::environment(failure)))
 }
 
 impl Traces {
-    /// Takes everything away that was made. What cannot be removed is found by `clean` later.
-    fn remove(self) {
+    /// Takes everything away that was made. What cannot be removed harms nothing.
+    async fn remove(self) {
+        if let Some(branch) = &self.branch {
+            drop(self.ledger.remove_branch(branch).await);
+        }
         drop(self.dir.remove());
         // These two go only when no other run is in them.
         drop(std::fs::remove_dir(self.run_dir.join("runs")));
-        drop(std::fs::remove_dir(&self.run_dir));
+        let last = std::fs::remove_dir(&self.run_dir).is_ok();
+        if self.excluded && last {
+            drop(self.ledger.remove_exclude_line(&self.run_dir));
+        }
         if let Some(work) = self.work {
             drop(work.remove_all());
         }
     }
+}
+
+/// Refuses places that a run would spoil, or be spoilt by.
+fn check_places(settings: &Settings, ledger: &Ledger, run_dir: &Path) -> Result<(), StartError> {
+    let real = |path: &Path| {
+        path.ancestors()
+            .find_map(|known| {
+                let rest = path.strip_prefix(known).ok()?;
+                Some(known.canonicalize().ok()?.join(rest))
+            })
+            .unwrap_or_else(|| path.to_owned())
+    };
+    let work = real(&settings.work_dir);
+    for inside in [ledger.top(), ledger.git_dir()] {
+        if work.starts_with(real(inside)) {
+            return Err(StartError::Configuration(format!(
+                "the work directory {} is inside the repository; choose one outside it with --work-dir",
+                work.display()
+            )));
+        }
+    }
+    let others = std::fs::read_dir(run_dir)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok);
+    if others.into_iter().any(|entry| entry.file_name() != "runs") {
+        return Err(StartError::Configuration(format!(
+            "the run directory {} holds other things, and all of it would be hidden from git; choose one of its own \
+             with --run-dir",
+            run_dir.display()
+        )));
+    }
+    Ok(())
 }
 
 fn check(settings: &Settings) -> Result<(), StartError> {

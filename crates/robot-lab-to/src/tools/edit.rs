@@ -77,7 +77,7 @@ fn replace(file: &[u8], old: &str, new: &str, all: bool) -> Result<Replaced, Str
         }
         new = crlf(&new);
     }
-    let lines: Vec<usize> = found.iter().map(|&at| line_of(file, at)).collect();
+    let lines = lines_of(file, &found);
     match lines.as_slice() {
         [] => Err(
             "old_text is not in the file; read the file and copy the text exactly, white space included"
@@ -107,16 +107,7 @@ fn replace(file: &[u8], old: &str, new: &str, all: bool) -> Result<Replaced, Str
 
 /// Where `needle` occurs, without overlaps.
 fn find(file: &[u8], needle: &[u8]) -> Vec<usize> {
-    let mut found = Vec::new();
-    let mut from = 0;
-    while let Some(at) = file
-        .get(from..)
-        .and_then(|rest| rest.windows(needle.len()).position(|window| window == needle))
-    {
-        found.push(from + at);
-        from += at + needle.len();
-    }
-    found
+    memchr::memmem::find_iter(file, needle).collect()
 }
 
 /// Whether every line of the file ends in CRLF.
@@ -129,8 +120,16 @@ fn crlf(text: &str) -> Cow<'static, str> {
     Cow::Owned(text.replace("\r\n", "\n").replace('\n', "\r\n"))
 }
 
-fn line_of(file: &[u8], at: usize) -> usize {
-    1 + file.iter().take(at).filter(|byte| **byte == b'\n').count()
+/// The line of each place, in one pass. Places are in order.
+fn lines_of(file: &[u8], places: &[usize]) -> Vec<usize> {
+    let (mut line, mut from) = (1, 0);
+    let mut lines = Vec::with_capacity(places.len());
+    for &at in places {
+        line += memchr::memchr_iter(b'\n', file.get(from..at).unwrap_or_default()).count();
+        from = at;
+        lines.push(line);
+    }
+    lines
 }
 
 #[cfg(test)]

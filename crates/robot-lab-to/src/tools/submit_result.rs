@@ -1,12 +1,17 @@
 //! `submit_iteration_result`: the robot's report, which ends its work.
 
 use crate::iteration::Submission;
+use crate::shell::head_and_tail;
 use async_trait::async_trait;
 use robot_lab::{Abort, ToolCx, ToolOutcome, ToolPart, TypedTool};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The name of the tool.
 pub const SUBMIT: &str = "submit_iteration_result";
+
+/// Most entries of a list, and most bytes of one, or of the summary.
+const MAX_LINES: usize = 100;
+const MAX_LINE: usize = 2_000;
 
 /// Where a submission waits until the turn is over.
 #[derive(Clone, Debug, Default)]
@@ -57,11 +62,18 @@ impl TypedTool for SubmitResult {
                 "the summary is empty; say in one sentence what was done".into(),
             ));
         }
+        let list = |lines: Vec<String>| {
+            lines
+                .iter()
+                .take(MAX_LINES)
+                .map(|line| head_and_tail(line, MAX_LINE))
+                .collect()
+        };
         self.0.put(Submission {
             success: args.success,
-            summary: args.summary,
-            key_changes: args.key_changes,
-            key_learnings: args.key_learnings,
+            summary: head_and_tail(&args.summary, MAX_LINE),
+            key_changes: list(args.key_changes),
+            key_learnings: list(args.key_learnings),
             should_fully_stop: args.should_fully_stop,
         });
         Ok(ToolOutcome::Finished(vec![ToolPart::text("submitted")]))

@@ -84,7 +84,7 @@ impl Session for RobotSession {
         if let Some(submission) = self.submissions.take() {
             return TurnEnd::Submitted(submission);
         }
-        end_of(outcome)
+        end_of(outcome, self.robot.usage().total() > 0)
     }
 
     async fn order(&mut self, message: &str, cancel: &CancellationToken) -> TurnEnd {
@@ -94,7 +94,8 @@ impl Session for RobotSession {
     }
 }
 
-fn end_of(outcome: Result<robot_lab::RobotResult, RunError>) -> TurnEnd {
+/// `answered`: whether the model has answered before, so that it is the conversation that it refuses now.
+fn end_of(outcome: Result<robot_lab::RobotResult, RunError>, answered: bool) -> TurnEnd {
     let error = |kind: &str, message: String| TurnEnd::Error {
         kind: kind.into(),
         message,
@@ -126,6 +127,7 @@ fn end_of(outcome: Result<robot_lab::RobotResult, RunError>) -> TurnEnd {
         Err(RunError::Aborted(abort)) => error("aborted", abort.to_string()),
         Err(RunError::Transcript(fault)) => error("internal", fault.to_string()),
         Err(RunError::Model(model)) => match model.kind {
+            ModelErrorKind::BadRequest if answered => error("bad request", model.message),
             kind if kind.is_permanent() => TurnEnd::Halted(StopReason::new(
                 StopKind::Permanent,
                 format!("the provider refuses: {}", model.message),

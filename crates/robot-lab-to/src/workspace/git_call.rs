@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -171,7 +172,7 @@ impl Call {
             .kill_on_drop(true)
             .spawn()
             .map_err(failed)?;
-        let mut group = Group::of(child.id());
+        let group = Group::of(child.id());
         let (pipe_in, pipe_out, pipe_err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let feed = async {
             if let (Some(mut pipe), Some(bytes)) = (pipe_in, bytes) {
@@ -184,7 +185,7 @@ impl Call {
             let read_out = async {
                 let kept = keep(pipe_out, self.cap).await;
                 if kept.as_ref().is_ok_and(|(_, more)| *more) {
-                    group.kill();
+                    group.signal(Signal::KILL);
                 }
                 kept
             };
@@ -200,8 +201,12 @@ impl Call {
             let status = child.wait().await?;
             Ok::<(ExitStatus, _, _), std::io::Error>((status, out?, err?))
         };
-        let ended = tokio::time::timeout(self.timeout, work).await;
+        let mut work = std::pin::pin!(work);
+        let ended = tokio::time::timeout(self.timeout, &mut work).await;
         let Ok(ended) = ended else {
+            // A git that is asked to end takes its lock files away; one that is killed leaves them.
+            group.signal(Signal::TERM);
+            drop(tokio::time::timeout(TERM_GRACE, &mut work).await);
             return Err(GitError::Timeout {
                 command,
                 after: self.timeout,
@@ -225,6 +230,9 @@ impl Call {
     }
 }
 
+/// How long git may take to end once it is asked to.
+const TERM_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// Reads at most `cap` bytes; the second value tells whether there was more.
 async fn keep(pipe: Option<impl AsyncRead + Unpin>, cap: usize) -> std::io::Result<(Vec<u8>, bool)> {
     let mut kept = Vec::new();
@@ -238,27 +246,29 @@ async fn keep(pipe: Option<impl AsyncRead + Unpin>, cap: usize) -> std::io::Resu
 }
 
 /// The process group of one call; ended when the call is given up, so that no filter outlives it.
-struct Group(Option<Pid>);
+struct Group(AtomicI32);
 
 impl Group {
     fn of(id: Option<u32>) -> Self {
-        Self(id.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
+        Self(AtomicI32::new(
+            id.and_then(|id| i32::try_from(id).ok()).unwrap_or(0),
+        ))
     }
 
-    fn kill(&self) {
-        if let Some(group) = self.0 {
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = Pid::from_raw(self.0.load(Ordering::SeqCst)) {
             // It may have ended by itself.
-            kill_process_group(group, Signal::KILL).ok();
+            kill_process_group(group, signal).ok();
         }
     }
 
-    fn forget(&mut self) {
-        self.0 = None;
+    fn forget(&self) {
+        self.0.store(0, Ordering::SeqCst);
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        self.kill();
+        self.signal(Signal::KILL);
     }
 }

@@ -212,19 +212,34 @@ impl Ledger {
             let pack = zones.pack(commit, old).await?;
             let unpack = self.call().args(["unpack-objects", "-q", "--strict"]);
             unpack.stdin_file(pack).timeout(LONG_TIMEOUT).run().await?;
-            if let Err(error) = self
+            // Before the branch moves: once it has, nothing may fail any more.
+            zones.publish(commit).await?;
+            let swapped = self
                 .swap(&branch.reference(), commit, old, "robot-to: accepted")
-                .await
-            {
+                .await;
+            if let Err(error) = swapped {
+                // A call that failed may have moved the branch all the same.
                 let tip = self.tip(branch).await?;
-                return Err(if tip.as_ref() == Some(old) {
-                    error.into()
-                } else {
-                    moved(tip)
-                });
+                if tip.as_ref() == Some(old) {
+                    return Err(error.into());
+                }
+                if tip.as_ref() != Some(commit) {
+                    return Err(moved(tip));
+                }
             }
+            return Ok(());
         }
         Ok(zones.publish(commit).await?)
+    }
+
+    /// Takes a branch away that a run made and never used: only if it still points to the base.
+    pub async fn remove_branch(&self, branch: &Branch) -> Result<(), GitError> {
+        let reference = branch.reference();
+        self.call()
+            .args(["update-ref", "--no-deref", "-d", &reference, self.base().as_str()])
+            .run()
+            .await
+            .map(drop)
     }
 
     /// Keeps the run directory out of the user's `git status`: appends one exact line to `info/exclude`, once.
@@ -256,6 +271,22 @@ impl Ledger {
         open.write_all(&added)?;
         open.sync_all()?;
         Ok(true)
+    }
+
+    /// Takes the line away again, if it still is the last one.
+    pub fn remove_exclude_line(&self, run_dir: &Path) -> io::Result<()> {
+        let Some(mut line) = self.line_for(run_dir) else {
+            return Ok(());
+        };
+        line.push(b'\n');
+        let known = fs::read(&self.facts.exclude_file)?;
+        match known.strip_suffix(line.as_slice()) {
+            Some(rest) if rest.is_empty() || rest.ends_with(b"\n") => OpenOptions::new()
+                .write(true)
+                .open(&self.facts.exclude_file)?
+                .set_len(rest.len() as u64),
+            _ => Ok(()),
+        }
     }
 
     /// The pattern that matches the directory and nothing else.

@@ -61,14 +61,24 @@ impl ReplyBuilder {
         }
     }
 
-    /// What the request has cost so far: as reported, or estimated where nothing was reported.
+    /// What the request has cost so far: as reported, or estimated where nothing was reported. Some providers report
+    /// at the beginning; what was written since then is estimated, until the reply is complete.
     pub fn usage(&self) -> Usage {
-        self.usage.unwrap_or_else(|| Usage {
-            input: self.estimated_input,
-            output: estimate_tokens(self.output_bytes),
-            estimated: true,
-            ..Usage::default()
-        })
+        let written = estimate_tokens(self.output_bytes);
+        match self.usage {
+            Some(reported) if self.finish.is_some() || reported.output >= written => reported,
+            Some(reported) => Usage {
+                output: written,
+                estimated: true,
+                ..reported
+            },
+            None => Usage {
+                input: self.estimated_input,
+                output: written,
+                estimated: true,
+                ..Usage::default()
+            },
+        }
     }
 
     /// The whole reply. A stream that ended without [`ModelEvent::Finished`] was cut: its tool calls may be cut too,

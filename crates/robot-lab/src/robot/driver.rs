@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// How long a tool may go on after the invocation was cancelled, before it is dropped.
-const TOOL_GRACE: Duration = Duration::from_secs(1);
+const TOOL_GRACE: Duration = Duration::from_secs(3);
 
 pub(super) async fn run(
     robot: &mut Robot,

@@ -5,6 +5,7 @@ use super::run::{Shown, helper, start};
 use crate::args::DemoArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::surface::shell_word;
 use robot_lab_providers::ScriptModel;
 use robot_lab_to::iteration::Policy;
 use robot_lab_to::settings::Settings;
@@ -37,7 +38,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CliError> {
     drop(writeln!(
         std::io::stderr().lock(),
         "demo: a small kata with a failing test suite, in {}\n",
-        kata.display()
+        shell_word(&kata.display().to_string())
     ));
 
     let script = if args.fast {
@@ -57,7 +58,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CliError> {
             kata.clone(),
             dir.join("state"),
             HostEnv::new(std::env::vars_os()),
-            helper()?,
+            helper(),
         )
     };
     let exit = start(
@@ -74,7 +75,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CliError> {
         std::io::stdout().lock(),
         "\nLook at it:\n  cd {}\n  git log --oneline --all\n  cat .robot_lab_to/runs/*/notes.md\n\
          The checkout itself is as it was: git status shows nothing.\n",
-        kata.display()
+        shell_word(&kata.display().to_string())
     ));
     Ok(exit)
 }

@@ -7,6 +7,7 @@ use super::current_dir;
 use crate::args::RunArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::key::{self, Keys};
 use crate::signal;
 use crate::surface::{Jsonl, Plain, Style, summary};
 use robot_lab::Model;
@@ -22,19 +23,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Runs.
-pub(crate) async fn run(args: RunArgs) -> Result<Exit, CliError> {
+pub(crate) async fn run(args: RunArgs, keys: &Keys) -> Result<Exit, CliError> {
+    check_env(&args.env)?;
     let objective = objective::objective(&args)?;
     let cwd = current_dir()?;
-    let chosen = model::choose(&args, &cwd)?;
+    let model = model::choose(&args, &cwd, keys)?;
     let work_dir = match &args.work_dir {
         Some(dir) => cwd.join(dir),
         None => state_dir()?,
     };
     let host = HostEnv::new(std::env::vars_os());
+    // What commands are given on purpose is still nothing to write down.
+    let given = args.env.iter().filter_map(|name| std::env::var(name).ok());
+    let secrets = keys.values().map(str::to_owned).chain(given).collect();
     let settings = Settings {
         run_dir: args.run_dir,
         env: args.env,
-        secrets: chosen.secrets,
+        secrets,
         policy: Policy {
             max_verify_repairs: args.max_verify_repairs,
             max_submit_nudges: args.max_submit_nudges,
@@ -61,13 +66,24 @@ pub(crate) async fn run(args: RunArgs) -> Result<Exit, CliError> {
         max_retries: args.max_retries,
         max_file_bytes: args.max_file_mb.saturating_mul(1024 * 1024),
         keep_workspace: args.keep_workspace,
-        ..Settings::new(objective, cwd.clone(), work_dir, host, helper()?)
+        ..Settings::new(objective, cwd.clone(), work_dir, host, helper())
     };
     let how = Shown {
         json: args.json,
         words: !args.no_stream,
     };
-    start(settings, chosen.model, how, &cwd).await
+    start(settings, model, how, &cwd).await
+}
+
+/// A provider's key reaches no command, not even when asked to.
+fn check_env(names: &[String]) -> Result<(), CliError> {
+    match names.iter().find(|name| key::variables().any(|key| key == *name)) {
+        Some(name) => Err(CliError::configuration(format!(
+            "--env {name} would show the provider's key to every command; nothing was changed"
+        ))
+        .hint("give the command a key of its own, under another name")),
+        None => Ok(()),
+    }
 }
 
 /// How a run is shown.
@@ -118,13 +134,10 @@ pub(super) async fn start(
     Ok(Exit::of(&report.reason, report.state.commits))
 }
 
-/// This program, which is also the helper that commands run in.
-pub(super) fn helper() -> Result<PathBuf, CliError> {
-    std::env::current_exe().map_err(|error| {
-        CliError::environment(format!(
-            "this program cannot find itself: {error}; nothing was changed"
-        ))
-    })
+/// This program, which is also the helper that commands run in: the very one that runs, should its file be replaced
+/// during the night.
+pub(super) fn helper() -> PathBuf {
+    PathBuf::from("/proc/self/exe")
 }
 
 /// `$XDG_STATE_HOME/robot-to`, or its usual place.

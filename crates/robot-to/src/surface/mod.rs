@@ -10,6 +10,16 @@ pub(crate) use summary::summary;
 
 use std::io::IsTerminal as _;
 
+/// A text as one word of a shell command.
+pub(crate) fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:@%,".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
 /// How to write to a terminal.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Style {
@@ -50,5 +60,22 @@ impl Style {
     /// Something important.
     pub(crate) fn bold(self, text: &str) -> String {
         self.paint("1", text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_of_a_shell_stays_one_word() {
+        for (text, expected) in [
+            ("/tmp/x-1", "/tmp/x-1"),
+            ("a b", "'a b'"),
+            ("it's", "'it'\\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_word(text), expected);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The end of a run, in a few lines.
 
 use super::plain::{clock, count};
+use super::shell_word;
 use crate::exit::Exit;
 use robot_lab_to::run::RunReport;
 use std::path::Path;
@@ -40,10 +41,25 @@ pub(crate) fn summary(report: &RunReport, cwd: &Path) -> String {
     ));
     text.push_str(&format!("Notes:      {}\n", short(&report.notes)));
     text.push_str(&format!("Log:        {}\n", short(&report.log)));
-    if state.discarded > 0 {
+    if let Some(attempts) = &report.attempts {
         text.push_str(&format!(
-            "Attempts:   git --git-dir={} log --all\n",
-            short(&report.attempts)
+            "Attempts:   git --git-dir={} log --all
+",
+            shell_word(&short(attempts))
+        ));
+    }
+    if let Some(workspace) = &report.workspace {
+        text.push_str(&format!(
+            "Unfinished: what was under way is in {}
+",
+            short(workspace)
+        ));
+    }
+    if report.missed > 0 {
+        text.push_str(&format!(
+            "Not shown:  {} events, which nobody read in time; the log has them
+",
+            report.missed
         ));
     }
     if state.commits > 0 {

@@ -2,6 +2,7 @@
 
 use crate::args::{DEFAULT_PROVIDER, RunArgs};
 use crate::error::CliError;
+use crate::key::Keys;
 use robot_lab::Model;
 use robot_lab_providers::{GenaiModel, ModelConfig, ScriptModel, key_variable};
 use std::path::Path;
@@ -10,25 +11,13 @@ use std::sync::Arc;
 /// The provider that plays a file.
 const SCRIPT: &str = "script";
 
-/// A model, and the secrets that it was made with.
-pub(super) struct Chosen {
-    pub(super) model: Arc<dyn Model>,
-    pub(super) secrets: Vec<String>,
-}
-
 /// Makes the model that the flags name.
-pub(super) fn choose(args: &RunArgs, cwd: &Path) -> Result<Chosen, CliError> {
+pub(super) fn choose(args: &RunArgs, cwd: &Path, keys: &Keys) -> Result<Arc<dyn Model>, CliError> {
     if args.provider == SCRIPT {
-        return Ok(Chosen {
-            model: Arc::new(script(&cwd.join(&args.model))?),
-            secrets: Vec::new(),
-        });
+        return Ok(Arc::new(script(&cwd.join(&args.model))?));
     }
-    let variable = key_variable(&args.provider);
-    let key = variable
-        .and_then(|name| std::env::var(name).ok())
-        .filter(|key| !key.trim().is_empty());
-    if let (Some(variable), None, None) = (variable, &key, &args.base_url) {
+    let key = keys.of(&args.provider);
+    if let (Some(variable), None, None) = (key_variable(&args.provider), key, &args.base_url) {
         return Err(CliError::configuration(format!(
             "there is no key for {}: the variable {variable} is not set; nothing was changed",
             args.provider
@@ -39,7 +28,7 @@ pub(super) fn choose(args: &RunArgs, cwd: &Path) -> Result<Chosen, CliError> {
     }
     let config = ModelConfig {
         base_url: args.base_url.clone(),
-        api_key: key.clone(),
+        api_key: key.map(str::to_owned),
         ..ModelConfig::new(&args.provider, &args.model)
     };
     let model = GenaiModel::new(config).map_err(|error| {
@@ -50,10 +39,7 @@ pub(super) fn choose(args: &RunArgs, cwd: &Path) -> Result<Chosen, CliError> {
             error.hint("a file can be played too: --provider script")
         }
     })?;
-    Ok(Chosen {
-        model: Arc::new(model),
-        secrets: key.into_iter().collect(),
-    })
+    Ok(Arc::new(model))
 }
 
 fn script(path: &Path) -> Result<ScriptModel, CliError> {

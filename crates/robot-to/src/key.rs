@@ -1,0 +1,96 @@
+//! Keeps providers' keys where no command can read them.
+//!
+//! A process shows the environment that it was started with in `/proc`, whatever it does to it later. So the program
+//! that finds a key there hands it to itself through a pipe, and starts itself again without it.
+
+use robot_lab_providers::{key_variable, known_providers};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+/// Names the descriptor that the keys are read from.
+const FROM: &str = "ROBOT_TO_KEYS_FROM";
+/// Longest value that is taken for a key: what a pipe holds for sure, shared by all.
+const MAX_KEYS: usize = 4096;
+
+/// The keys that the user gave, by the name of their variable.
+#[derive(Default)]
+pub(crate) struct Keys(BTreeMap<String, String>);
+
+impl Keys {
+    /// The key of a provider, if it has one and the user gave it.
+    pub(crate) fn of(&self, provider: &str) -> Option<&str> {
+        self.0.get(key_variable(provider)?).map(String::as_str)
+    }
+
+    /// All values.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &str> {
+        self.0.values().map(String::as_str)
+    }
+}
+
+/// The names of the variables that hold providers' keys.
+pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
+    known_providers().filter_map(key_variable)
+}
+
+/// Takes the keys out of the environment, which means to start anew; with none, or the second time, it returns. From
+/// then on no other process of the user can read this one's memory.
+pub(crate) fn take() -> std::io::Result<Keys> {
+    if let Some(from) = std::env::var_os(FROM) {
+        let keys = read(&from)?;
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        return Ok(keys);
+    }
+    let found: BTreeMap<String, String> = variables()
+        .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?.trim().to_owned())))
+        .filter(|(_, key)| !key.is_empty())
+        .collect();
+    if found.is_empty() {
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        return Ok(Keys::default());
+    }
+    let lines: String = found
+        .iter()
+        .map(|(name, key)| format!("{name}={key}\n"))
+        .collect();
+    if lines.len() > MAX_KEYS {
+        return Err(std::io::Error::other(
+            "a provider's key is longer than any key is",
+        ));
+    }
+    // Without the flag that closes it at the start of a program: it is for the next one.
+    let (from, to): (OwnedFd, OwnedFd) = rustix::pipe::pipe()?;
+    std::fs::File::from(to).write_all(lines.as_bytes())?;
+    let mut again = Command::new("/proc/self/exe");
+    let mut arguments = std::env::args_os();
+    if let Some(name) = arguments.next() {
+        again.arg0(name);
+    }
+    again.args(arguments).env(FROM, from.as_raw_fd().to_string());
+    for name in variables() {
+        again.env_remove(name);
+    }
+    Err(again.exec())
+}
+
+/// Reads the pipe empty: the next program that opens it finds nothing.
+fn read(from: &OsString) -> std::io::Result<Keys> {
+    let number = from
+        .to_str()
+        .filter(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
+        .unwrap_or_default();
+    let mut lines = String::new();
+    std::fs::File::open(format!("/proc/self/fd/{number}"))?
+        .take(MAX_KEYS as u64)
+        .read_to_string(&mut lines)?;
+    let keys = lines
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(name, key)| (name.to_owned(), key.to_owned()));
+    Ok(Keys(keys.collect()))
+}
