@@ -1,23 +1,29 @@
 //! The rules of the tree: size and head of files, what may depend on what, where effects may be.
 
+mod invariants;
 mod layers;
 mod source;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Everything that is wrong, a line each.
 pub(crate) fn check(root: &Path) -> io::Result<Vec<String>> {
     let mut faults = layers::check(root)?;
+    let mut tests = BTreeSet::new();
     for path in rust_files(root)? {
         let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
         let text = std::fs::read_to_string(&path)?;
+        tests.extend(invariants::tests_in(&text));
         faults.extend(
             source::check(&name, &text)
                 .into_iter()
                 .map(|fault| format!("{name}: {fault}")),
         );
     }
+    let architecture = std::fs::read_to_string(root.join("ARCHITECTURE.md"))?;
+    faults.extend(invariants::check(&architecture, &tests));
     Ok(faults)
 }
 

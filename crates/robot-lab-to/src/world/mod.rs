@@ -1,0 +1,282 @@
+//! The real world of a run: robots in a workspace, grading in a bench, commits in the user's repository.
+
+mod conclude;
+mod turn;
+
+use crate::driver::World;
+use crate::eval::{Eval, EvalContext, Score};
+use crate::event::Record;
+use crate::iteration::{Effect, Input, RunState, StopKind, StopReason, TurnEnd};
+use crate::log::Journal;
+use crate::prompt::Prompts;
+use crate::run::{Halt, RunDir, RunFile};
+use crate::settings::Settings;
+use crate::worker::{Session, Worker};
+use crate::workspace::{
+    AcceptError, Branch, Checkout, CommitSpec, Ledger, Oid, RunRepo, Snapshot, SnapshotRules, ZoneError,
+};
+use async_trait::async_trait;
+use futures::FutureExt as _;
+use robot_lab::TokenBudget;
+use std::error::Error;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+use turn::Say;
+
+/// How long a robot has to submit once it is ordered to.
+const ORDER_TIME: Duration = Duration::from_secs(120);
+/// How long an eval may take to end once the run must.
+const EVAL_GRACE: Duration = Duration::from_secs(3);
+/// The furthest deadline.
+const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
+
+/// What a run works with, once it is set up.
+pub(crate) struct RealWorld {
+    pub(crate) settings: Settings,
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) halt: Halt,
+    pub(crate) started: Instant,
+    pub(crate) dir: RunDir,
+    pub(crate) file: RunFile,
+    pub(crate) ledger: Ledger,
+    pub(crate) zones: RunRepo,
+    /// Made when the run begins.
+    pub(crate) branch: Option<Branch>,
+    pub(crate) workspace: Checkout,
+    pub(crate) bench: Checkout,
+    pub(crate) worker: Arc<dyn Worker>,
+    pub(crate) eval: Arc<dyn Eval>,
+    pub(crate) budget: Arc<TokenBudget>,
+    pub(crate) prompts: Prompts,
+    pub(crate) system: String,
+    /// What the baseline printed, while the parent still is the base and the gate fails there.
+    pub(crate) failing: Option<String>,
+    pub(crate) session: Option<Box<dyn Session>>,
+    pub(crate) deadline: Instant,
+    /// Whether a robot has worked in the workspace since it was prepared.
+    pub(crate) worked: bool,
+    /// Whether something was kept in the run repository.
+    pub(crate) kept: bool,
+    /// Whether the workspace holds what could not be kept otherwise, so that it stays.
+    pub(crate) holds_work: bool,
+}
+
+#[async_trait]
+impl World for RealWorld {
+    fn begin(&self) -> Input {
+        Input::Begin {
+            elapsed: self.started.elapsed(),
+            halt: self.halt.reason(),
+        }
+    }
+
+    async fn perform(&mut self, record: &Record, effect: Effect, state: &RunState) -> Option<Input> {
+        match effect {
+            Effect::Work(key) => {
+                self.deadline = Instant::now() + self.settings.iteration_timeout.min(FAR);
+                let end = match self.open(key, state).await {
+                    Ok(message) => self.turn(key, Say::Turn(message)).await,
+                    Err(reason) => TurnEnd::Halted(reason),
+                };
+                Some(Input::TurnEnded { key, end })
+            }
+            Effect::Nudge(key) => Some(self.say(key, self.prompts.nudge().map(Say::Turn)).await),
+            Effect::Repair { key, output } => {
+                let text = self.prompts.repair(&nonce(), &output).map(Say::Turn);
+                Some(self.say(key, text).await)
+            }
+            Effect::Order { key, limit } => {
+                self.deadline = Instant::now() + ORDER_TIME;
+                Some(self.say(key, self.prompts.order(&limit).map(Say::Order)).await)
+            }
+            Effect::Snapshot(key) => Some(Input::Snapshotted {
+                key,
+                result: self.snapshot(state).await,
+            }),
+            Effect::Grade { key, tree } => Some(Input::Graded {
+                key,
+                result: self.grade(&tree, state).await,
+            }),
+            Effect::Commit {
+                key,
+                tree,
+                parent,
+                message,
+            } => {
+                let commit = self.commit(&tree, &parent, message, record).await;
+                Some(match commit {
+                    Ok(commit) => Input::Committed { key, commit },
+                    Err(reason) => Input::CommitFailed { key, reason },
+                })
+            }
+            Effect::Conclude => {
+                self.conclude(record, state).await;
+                None
+            }
+            Effect::Finish => None,
+        }
+    }
+}
+
+impl RealWorld {
+    /// Grades the base commit, before a token is spent.
+    pub(crate) async fn baseline(&mut self, tree: &Oid) -> Result<Score, StopReason> {
+        let base = Some(self.file.base.clone());
+        let state = RunState {
+            parent: base,
+            run_id: self.file.run_id.clone(),
+            ..RunState::default()
+        };
+        let score = self.grade(tree, &state).await?;
+        self.failing = (!score.gate_ok).then(|| score.output.clone().unwrap_or_default());
+        Ok(score)
+    }
+
+    async fn snapshot(&mut self, state: &RunState) -> Result<Result<Oid, Vec<String>>, StopReason> {
+        let parent = parent(state)?;
+        let rules = SnapshotRules {
+            max_file_bytes: self.settings.max_file_bytes,
+        };
+        let halt = self.halt.clone();
+        tokio::select! {
+            snapshot = self.workspace.snapshot(&parent, &rules) => match snapshot.map_err(zone)? {
+                Snapshot::Tree(tree) => Ok(Ok(tree)),
+                Snapshot::Rejected(reasons) => Ok(Err(reasons.iter().map(ToString::to_string).collect())),
+            },
+            () = halt.soft().cancelled() => Err(self.halted()),
+        }
+    }
+
+    async fn grade(&mut self, tree: &Oid, state: &RunState) -> Result<Score, StopReason> {
+        let parent = parent(state)?;
+        let halt = self.halt.clone();
+        tokio::select! {
+            prepared = self.bench.prepare(tree, &parent) => prepared.map_err(zone)?,
+            () = halt.soft().cancelled() => return Err(self.halted()),
+        }
+        let cx = EvalContext {
+            work_dir: self.bench.path().join(self.ledger.subdir()),
+            previous_ref: parent,
+            previous_value: state.parent_value,
+            objective: self.settings.objective.clone(),
+            iteration: state.iteration,
+            run_id: state.run_id.clone(),
+            tree: tree.clone(),
+            cancel: halt.soft().child_token(),
+        };
+        let mut scoring = std::pin::pin!(AssertUnwindSafe(self.eval.score(&cx)).catch_unwind());
+        let scored = tokio::select! {
+            scored = &mut scoring => Some(scored),
+            () = halt.soft().cancelled() => None,
+        };
+        match (self.halt.reason(), scored) {
+            (None, Some(Ok(scored))) => scored.map(Score::checked),
+            (None, Some(Err(_panic))) => {
+                Err(internal("the eval crashed; the candidate is kept, not committed"))
+            }
+            (reason, scored) => {
+                if scored.is_none() {
+                    tokio::select! {
+                        // What it started should end with it.
+                        _ = timeout(EVAL_GRACE, scoring) => {}
+                        () = halt.hard().cancelled() => {}
+                    }
+                }
+                Err(reason.unwrap_or_else(StopReason::interrupted))
+            }
+        }
+    }
+
+    /// Ends the run before an iteration is paid for when the branch is not where the run left it.
+    async fn branch_is_at(&self, parent: &Oid) -> Result<(), StopReason> {
+        let Some(branch) = &self.branch else {
+            return Err(internal("an iteration without a branch"));
+        };
+        match self.ledger.tip(branch).await {
+            Ok(Some(tip)) if tip == *parent => Ok(()),
+            Ok(found) => {
+                let moved = AcceptError::BranchMoved {
+                    branch: branch.name().to_owned(),
+                    expected: parent.clone(),
+                    found,
+                };
+                Err(StopReason::new(
+                    StopKind::BranchMoved,
+                    format!("branch moved: {moved}"),
+                ))
+            }
+            Err(error) => Err(StopReason::environment(chain(&error))),
+        }
+    }
+
+    /// Makes the commit and moves the branch. Dates come from the record that announced it, so that doing it again
+    /// makes the same commit.
+    async fn commit(
+        &self,
+        tree: &Oid,
+        parent: &Oid,
+        message: String,
+        record: &Record,
+    ) -> Result<Oid, StopReason> {
+        let spec = CommitSpec {
+            tree: tree.clone(),
+            parent: parent.clone(),
+            message: self.journal.redact(message).into_bytes(),
+            identity: self.ledger.identity().clone(),
+            at: record.ts.as_second(),
+        };
+        let Some(branch) = &self.branch else {
+            return Err(internal("a commit without a branch"));
+        };
+        let commit = self
+            .zones
+            .commit_tree(&spec)
+            .await
+            .map_err(|error| StopReason::environment(chain(&error)))?;
+        match self.ledger.accept(&self.zones, branch, &commit, parent).await {
+            Ok(()) => Ok(commit),
+            Err(moved @ AcceptError::BranchMoved { .. }) => Err(StopReason::new(
+                StopKind::BranchMoved,
+                format!("branch moved: {moved}"),
+            )),
+            Err(error) => Err(StopReason::environment(chain(&error))),
+        }
+    }
+
+    fn halted(&self) -> StopReason {
+        self.halt.reason().unwrap_or_else(StopReason::interrupted)
+    }
+}
+
+fn parent(state: &RunState) -> Result<Oid, StopReason> {
+    state
+        .parent
+        .clone()
+        .ok_or_else(|| StopReason::new(StopKind::Internal, "there is no parent commit"))
+}
+
+/// A mark that robots cannot foresee, so that what they wrote cannot end a fence.
+fn nonce() -> String {
+    crate::random::hex(12)
+}
+
+fn internal(error: impl std::fmt::Display) -> StopReason {
+    StopReason::new(StopKind::Internal, error.to_string())
+}
+
+fn zone(error: ZoneError) -> StopReason {
+    StopReason::environment(chain(&error))
+}
+
+/// An error and what caused it, in one line.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(&format!(": {cause}"));
+        next = cause.source();
+    }
+    text
+}

@@ -1,0 +1,153 @@
+//! The robot's turns: a fresh robot in a workspace at the parent, and what it is told.
+
+use super::{RealWorld, internal, nonce, parent, zone};
+use crate::event::{Event, Key};
+use crate::iteration::{Input, RunState, StopKind, StopReason, TurnEnd};
+use crate::log::RobotEvents;
+use crate::notes;
+use crate::prompt::{PromptError, Situation, Standing};
+use crate::worker::Seat;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long a robot may take to end its turn once it is cancelled: a little longer than its tools may.
+const TURN_GRACE: Duration = Duration::from_millis(3_500);
+
+/// What the robot is told in a turn.
+pub(super) enum Say {
+    Turn(String),
+    Order(String),
+}
+
+impl RealWorld {
+    /// Brings the workspace to the parent, and a fresh robot into it. Answers the first message.
+    pub(super) async fn open(&mut self, key: Key, state: &RunState) -> Result<String, StopReason> {
+        let parent = parent(state)?;
+        let halt = self.halt.clone();
+        let soft = halt.soft();
+        self.session = None;
+        self.worked = false;
+        self.branch_is_at(&parent).await?;
+        tokio::select! {
+            prepared = self.workspace.prepare(&parent, &parent) => prepared.map_err(zone)?,
+            () = soft.cancelled() => return Err(self.halted()),
+        }
+        let seat = Seat {
+            workspace: self.workspace.path().to_owned(),
+            start: self.ledger.subdir().to_owned(),
+            user_top: self.ledger.top().to_owned(),
+            events: Arc::new(RobotEvents {
+                journal: Arc::clone(&self.journal),
+                candidate: key.candidate,
+            }),
+            budget: Arc::clone(&self.budget),
+        };
+        let work_dir = seat.workspace.join(&seat.start);
+        self.session = Some(
+            self.worker
+                .open(&self.system, seat)
+                .await
+                .map_err(StopReason::environment)?,
+        );
+        self.worked = true;
+        // Notes that cannot be read are a smaller loss than a night without an iteration.
+        let notes = notes::read(&self.dir.notes()).unwrap_or_else(|error| {
+            self.journal.note(Event::Notice {
+                message: format!("the notes cannot be read: {error}"),
+            });
+            String::new()
+        });
+        let situation = Situation {
+            iteration: state.iteration,
+            work_dir: &work_dir,
+            nonce: &nonce(),
+            notes: &notes,
+            failing: self.failing.as_deref().filter(|_| state.commits == 0),
+            score: self.settings.measure.as_ref().map(|measure| Standing {
+                best: state.best,
+                parent: state.parent_value,
+                target: measure.target,
+                minimize: measure.minimize,
+                since_improvement: state.since_improvement,
+                committed: state.commits > 0,
+            }),
+        };
+        self.prompts.iteration(&situation).map_err(internal)
+    }
+
+    pub(super) async fn say(&mut self, key: Key, text: Result<Say, PromptError>) -> Input {
+        let end = match text {
+            Ok(say) => self.turn(key, say).await,
+            Err(error) => TurnEnd::Halted(internal(error)),
+        };
+        Input::TurnEnded { key, end }
+    }
+
+    pub(super) async fn turn(&mut self, key: Key, say: Say) -> TurnEnd {
+        let Key {
+            candidate, attempt, ..
+        } = key;
+        if let Err(error) = self.journal.append(Event::AgentStarted { candidate, attempt }) {
+            return TurnEnd::Halted(StopReason::environment(error));
+        }
+        let Some(mut session) = self.session.take() else {
+            return TurnEnd::Halted(StopReason::new(StopKind::Internal, "a turn without a robot"));
+        };
+        let cancel = self.halt.soft().child_token();
+        let ended = {
+            let mut turn = match &say {
+                Say::Turn(text) => session.turn(text, &cancel),
+                Say::Order(text) => session.order(text, &cancel),
+            };
+            let waited = tokio::select! {
+                end = &mut turn => Some(end),
+                () = tokio::time::sleep_until(self.deadline) => None,
+                () = self.halt.soft().cancelled() => None,
+                () = self.halt.hard().cancelled() => None,
+            };
+            match waited {
+                Some(end) => Some(end),
+                None => {
+                    cancel.cancel();
+                    tokio::select! {
+                        end = timeout(TURN_GRACE, turn) => end.ok(),
+                        () = self.halt.hard().cancelled() => None,
+                    }
+                }
+            }
+        };
+        // A robot that did not come back in time is gone, with everything it runs.
+        let came_back = ended.is_some();
+        if came_back {
+            self.session = Some(session);
+        }
+        if let Some(failed) = self.journal.failure() {
+            return TurnEnd::Halted(StopReason::environment(failed));
+        }
+        if self.halt.reason().is_some() {
+            return TurnEnd::Halted(self.halted());
+        }
+        match ended {
+            Some(TurnEnd::Halted(reason)) if reason.kind == StopKind::MaxTokens => {
+                let limit = self.settings.policy.max_tokens.unwrap_or_default();
+                TurnEnd::Halted(StopReason::max_tokens(limit))
+            }
+            Some(TurnEnd::Limit { .. }) if cancel.is_cancelled() => TurnEnd::Limit {
+                limit: self.out_of_time(),
+            },
+            Some(end) => end,
+            None => TurnEnd::Error {
+                kind: "timeout".into(),
+                message: self.out_of_time(),
+            },
+        }
+    }
+
+    pub(super) fn out_of_time(&self) -> String {
+        format!(
+            "iteration timeout ({} s)",
+            self.settings.iteration_timeout.as_secs()
+        )
+    }
+}

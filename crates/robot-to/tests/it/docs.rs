@@ -1,0 +1,135 @@
+//! What the documents claim: the picture of a run, the events, the flags, the scripted model.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use testkit::{TestEnvironment, TestRepo};
+
+fn document(name: &str) -> String {
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", name].iter().collect();
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// The first fenced block after a mark.
+fn block<'a>(text: &'a str, mark: &str) -> &'a str {
+    let (_, after) = text.split_once(mark).unwrap();
+    let (_, block) = after.split_once("```").unwrap();
+    let (_, block) = block.split_once('\n').unwrap();
+    block.split_once("```").unwrap().0
+}
+
+/// The text without what differs from run to run: times, which also change the width of a column, and ids of commits.
+fn stable(text: &str) -> String {
+    let is_time = |word: &str| word.contains(':') && word.chars().all(|c| c == ':' || c.is_ascii_digit());
+    let is_id = |word: &str| word.len() == 10 && word.chars().all(|c| c.is_ascii_hexdigit());
+    let line = |line: &str| {
+        let words = line.split_whitespace().filter(|word| !is_time(word));
+        words
+            .map(|word| if is_id(word) { "[OID]" } else { word })
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_picture_in_the_readme_is_what_the_demo_shows() {
+    let mut env = TestEnvironment::new(env!("CARGO_BIN_EXE_robot-to"));
+    let dir = env.root().join("demo");
+    let finished = env.run([
+        "demo".as_ref(),
+        "--fast".as_ref(),
+        "--dir".as_ref(),
+        dir.as_os_str(),
+    ]);
+    finished.assert_code(0);
+    env.placeholder(dir.display().to_string(), "[DEMO]")
+        .placeholder("/tmp/robot-to-demo-4711", "[DEMO]");
+    let (_, shown) = finished.stderr.split_once("\n\n").unwrap();
+    let (summary, _) = finished.stdout.split_once("\n\nLook at it:").unwrap();
+    let shown = stable(&env.normalize(&format!("{shown}{summary}")));
+    let readme = document("README.md");
+    let picture = stable(&env.normalize(block(&readme, "<!-- demo -->")));
+    assert_eq!(
+        picture.trim_end(),
+        shown.trim_end(),
+        "bring the picture in README.md up to date"
+    );
+}
+
+#[test]
+fn every_event_is_documented() {
+    let source = document("crates/robot-lab-to/src/event/mod.rs");
+    let named = source
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("#[serde(rename = \""));
+    let names: Vec<&str> = named.filter_map(|line| line.split('"').next()).collect();
+    assert!(names.len() > 20, "{names:?}");
+    let page = document("docs/run-log.md");
+    let missing: Vec<_> = names
+        .iter()
+        .filter(|name| !page.contains(&format!("`{name}`")))
+        .collect();
+    assert!(missing.is_empty(), "not in docs/run-log.md: {missing:?}");
+}
+
+#[test]
+fn every_flag_in_the_documents_exists() {
+    let env = TestEnvironment::new(env!("CARGO_BIN_EXE_robot-to"));
+    let help: String = [&["--help"][..], &["demo", "--help"], &["runs", "--help"]]
+        .iter()
+        .map(|arguments| env.run(*arguments).stdout)
+        .collect();
+    let flags = |text: &str| -> BTreeSet<String> {
+        text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
+            .filter(|word| word.len() > 2 && word.starts_with("--") && !word.starts_with("---"))
+            .map(str::to_owned)
+            .collect()
+    };
+    let known = flags(&help);
+    // Flags of cargo and git, and an option of git's that the README shows.
+    let others = ["--release", "--workspace", "--path", "--git-dir", "--all"].map(str::to_owned);
+    for page in [
+        "README.md",
+        "docs/trust.md",
+        "docs/run-log.md",
+        "docs/scripted-model.md",
+        "CHANGELOG.md",
+    ] {
+        let unknown: Vec<String> = flags(&document(page))
+            .into_iter()
+            .filter(|flag| !known.contains(flag) && !others.contains(flag))
+            .collect();
+        assert!(
+            unknown.is_empty(),
+            "{page} names flags that do not exist: {unknown:?}"
+        );
+    }
+}
+
+#[test]
+fn the_script_in_the_documents_plays() {
+    let repo = TestRepo::new();
+    repo.write("README.md", b"hello\n");
+    repo.commit_all("start");
+    let mut env = TestEnvironment::new(env!("CARGO_BIN_EXE_robot-to"));
+    let script = env.root().join("script.yaml");
+    std::fs::write(&script, block(&document("docs/scripted-model.md"), "key.")).unwrap();
+    let finished = env.cwd(repo.path()).run([
+        "greet the reader".as_ref(),
+        "--provider".as_ref(),
+        "script".as_ref(),
+        "--model".as_ref(),
+        script.as_os_str(),
+        "--max-iterations".as_ref(),
+        "1".as_ref(),
+    ]);
+    finished.assert_code(0);
+    assert!(
+        finished
+            .stdout
+            .contains("Iterations: 1 (1 committed, 0 discarded)"),
+        "{}",
+        finished.stdout
+    );
+}

@@ -1,0 +1,28 @@
+//! The built `robot-to`, end to end: real repositories, real test suites, real processes, and a model over HTTP.
+#![cfg(target_os = "linux")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a helper of the tests fails its test by panicking"
+)]
+
+mod checks;
+mod cli;
+mod demo;
+mod docs;
+mod faults;
+mod grading;
+mod lab;
+mod limits;
+mod log;
+mod outcomes;
+mod places;
+mod processes;
+mod real_input;
+mod replies;
+mod script;
+mod signals;
+mod start;
+mod surface;
