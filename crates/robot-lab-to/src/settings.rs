@@ -1,16 +1,21 @@
 //! The resolved settings of a run. Nothing is read here: whoever starts a run says everything.
+//!
+//! The [`Plan`] is what a run does and by which numbers. It is written into the log, and a resumed run goes by it. The
+//! [`Place`] is where and with what; each process says it anew, and nothing of it is written down.
 
 use crate::eval::Measure;
 use crate::iteration::Policy;
 use crate::workspace::HostEnv;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Everything that a run needs to know besides its model.
+/// Iterations without improvement that end a measured run that nothing else bounds.
+const DEFAULT_PLATEAU: u32 = 10;
+
+/// Where a run happens, and with what.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// What the user wants.
-    pub objective: String,
+pub struct Place {
     /// A directory in the user's repository; verify runs in the same place of its own checkout.
     pub repo: PathBuf,
     /// Where runs are recorded, relative to the top of the repository, or absolute.
@@ -19,12 +24,20 @@ pub struct Settings {
     pub work_dir: PathBuf,
     /// The environment that git, tools and evals get a part of.
     pub host: HostEnv,
-    /// Variables that tools and evals get besides the usual ones.
-    pub env: Vec<String>,
     /// Values that must not be written down anywhere.
     pub secrets: Vec<String>,
     /// The program that commands are run by: see `robot_exec::maybe_helper`.
     pub helper: PathBuf,
+}
+
+/// What a run does, and by which numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Plan {
+    /// What the user wants.
+    pub objective: String,
+    /// How to make the model again; whoever starts runs writes and reads it.
+    pub model: serde_json::Value,
     /// The numbers.
     pub policy: Policy,
     /// The command that must exit 0.
@@ -41,25 +54,17 @@ pub struct Settings {
     pub max_retries: u32,
     /// Largest file that may be committed, in bytes.
     pub max_file_bytes: u64,
+    /// Names of variables that tools and evals get besides the usual ones.
+    pub env: Vec<String>,
     /// Keep workspace and bench at the end.
     pub keep_workspace: bool,
 }
 
-/// Iterations without improvement that end a measured run that nothing else bounds.
-const DEFAULT_PLATEAU: u32 = 10;
-
-impl Settings {
-    /// The defaults for an objective in a repository.
-    pub fn new(objective: String, repo: PathBuf, work_dir: PathBuf, host: HostEnv, helper: PathBuf) -> Self {
+impl Default for Plan {
+    fn default() -> Self {
         Self {
-            objective,
-            repo,
-            run_dir: PathBuf::from(".robot_lab_to"),
-            work_dir,
-            host,
-            env: Vec::new(),
-            secrets: Vec::new(),
-            helper,
+            objective: String::new(),
+            model: serde_json::Value::Null,
             policy: Policy::default(),
             verify_command: None,
             verify_timeout: Duration::from_secs(600),
@@ -68,7 +73,18 @@ impl Settings {
             max_tool_calls: robot_lab::robot::DEFAULT_MAX_TOOL_CALLS,
             max_retries: 2,
             max_file_bytes: 50 * 1024 * 1024,
+            env: Vec::new(),
             keep_workspace: false,
+        }
+    }
+}
+
+impl Plan {
+    /// The defaults, for an objective.
+    pub fn new(objective: impl Into<String>) -> Self {
+        Self {
+            objective: objective.into(),
+            ..Self::default()
         }
     }
 

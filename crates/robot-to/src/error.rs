@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use robot_lab_to::iteration::StopKind;
-use robot_lab_to::run::StartError;
+use robot_lab_to::run::{PastError, StartError};
 use robot_lab_to::workspace::{BranchError, StartError as RepositoryError};
 use std::error::Error;
 use std::process::ExitCode;
@@ -58,6 +58,20 @@ impl CliError {
             eprintln!("hint: {hint}");
         }
         self.exit.into()
+    }
+}
+
+impl From<PastError> for CliError {
+    fn from(error: PastError) -> Self {
+        let exit = match &error {
+            PastError::Held { .. } => Exit::Held,
+            _ => Exit::Configuration,
+        };
+        Self {
+            exit,
+            message: error.to_string(),
+            hints: Vec::new(),
+        }
     }
 }
 

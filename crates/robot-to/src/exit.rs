@@ -15,6 +15,8 @@ pub(crate) enum Exit {
     GaveUp = 3,
     /// The provider or the environment.
     Environment = 5,
+    /// Another process has the run.
+    Held = 6,
     /// A fault of ours.
     Internal = 70,
     /// A signal.
@@ -62,6 +64,7 @@ Exit codes:
   2    a setting, the command line or the repository does not fit; nothing was changed
   3    gave up (failures in a row; plateau without any commit)
   5    the provider or the environment
+  6    the run is held by another process
   70   a fault of robot-to
   130  interrupted";
 
@@ -76,6 +79,7 @@ mod tests {
             Exit::Configuration,
             Exit::GaveUp,
             Exit::Environment,
+            Exit::Held,
             Exit::Internal,
             Exit::Interrupted,
         ] {

@@ -9,7 +9,7 @@ mod signal;
 mod surface;
 
 use args::{Cli, Command};
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -23,7 +23,11 @@ fn main() -> ExitCode {
             return error::CliError::internal(format!("keys cannot be kept apart: {error}")).report();
         }
     };
-    let cli = Cli::parse();
+    let matches = Cli::command().get_matches();
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -34,7 +38,11 @@ fn main() -> ExitCode {
     };
     let done = runtime.block_on(async {
         match cli.command {
-            None => commands::run::run(cli.run, &keys).await,
+            None => commands::run::run(cli.start, cli.run, &matches, &keys).await,
+            Some(Command::Resume(again)) => {
+                let flags = matches.subcommand_matches("resume").unwrap_or(&matches);
+                commands::run::resume(again.run_id.as_deref(), again.run, flags, &keys).await
+            }
             Some(Command::Demo(demo)) => commands::demo::run(demo).await,
             Some(Command::Runs(runs)) => commands::runs::run(&runs).await,
         }

@@ -6,6 +6,7 @@ use crate::iteration::{StopKind, StopReason};
 use crate::shell::{Shell, head_and_tail};
 use async_trait::async_trait;
 use robot_exec::{Output, Status, Stderr};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Bytes of the output that the robot reads when it repairs.
@@ -25,7 +26,7 @@ pub struct Code {
 }
 
 /// A measured objective.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measure {
     /// Prints the value on standard output and exits 0.
     pub command: String,
@@ -42,7 +43,8 @@ pub struct Measure {
 }
 
 /// The smallest change that counts.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum MinDelta {
     /// In the unit of the measure.
     Absolute(f64),

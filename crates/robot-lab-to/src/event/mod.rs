@@ -11,6 +11,7 @@ pub use wire::{LineError, parse_line, to_line};
 
 use crate::eval::Score;
 use crate::iteration::{StopKind, Submission};
+use crate::settings::Plan;
 use crate::shell::head_and_tail;
 use crate::workspace::Oid;
 use jiff::Timestamp;
@@ -69,7 +70,15 @@ pub enum Event {
         model: String,
         eval: String,
         #[serde(default)]
-        minimize: bool,
+        plan: Box<Plan>,
+    },
+    /// A run that had ended goes on, by this plan.
+    #[serde(rename = "orchestrator:resume")]
+    RunResumed {
+        run_id: String,
+        branch: String,
+        model: String,
+        plan: Box<Plan>,
     },
     /// A new iteration began. Announces the first turn of its candidate.
     #[serde(rename = "iteration:start")]
@@ -310,6 +319,7 @@ impl Event {
             || matches!(
                 self,
                 Self::RunStarted { .. }
+                    | Self::RunResumed { .. }
                     | Self::IterationStarted { .. }
                     | Self::CommitStarted { .. }
                     | Self::Aborted { .. }

@@ -2,7 +2,9 @@
 
 use super::{StopReason, Submission};
 use crate::event::{Event, Key, Record};
+use crate::settings::Plan;
 use crate::workspace::Oid;
+use jiff::Timestamp;
 use robot_lab::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -35,6 +37,10 @@ pub struct RunState {
     pub parent_value: Option<f64>,
     /// Whether lower scores are better.
     pub minimize: bool,
+    /// What the gate said of the base commit, while that is the parent and the gate fails there.
+    pub failing: Option<String>,
+    /// Time that the run has taken, in milliseconds, without what lies between its end and its resuming.
+    pub elapsed_ms: u64,
     /// The best score so far, the baseline included.
     pub best: Option<f64>,
     /// Trees that need no second try: accepted, not better, or refused by the gate.
@@ -43,6 +49,8 @@ pub struct RunState {
     pub pending_stop: Option<StopReason>,
     /// Where the run stands.
     pub phase: Phase,
+    /// When the present process began, and the time before.
+    pub since: Option<(Timestamp, u64)>,
 }
 
 /// Where a run stands.
@@ -155,6 +163,11 @@ impl Candidate {
 }
 
 impl RunState {
+    /// Iterations that count: those that were not interrupted.
+    pub fn finished(&self) -> u32 {
+        self.commits + self.discarded
+    }
+
     /// The candidate of this number, while it is being made or committed.
     pub fn candidate(&self, number: u32) -> Option<&Candidate> {
         match &self.phase {
@@ -177,16 +190,34 @@ impl RunState {
 
     /// Takes one record in. Records that announce or observe change nothing but the step.
     pub fn apply(&mut self, record: &Record) {
+        if let Some((start, before)) = self.since {
+            let here = record.ts.as_millisecond().saturating_sub(start.as_millisecond());
+            self.elapsed_ms = before
+                .saturating_add(u64::try_from(here).unwrap_or(0))
+                .max(self.elapsed_ms);
+        }
         match &record.event {
             Event::RunStarted {
                 run_id,
                 base,
                 base_tree,
+                plan,
                 ..
             } => {
+                self.since = Some((record.ts, 0));
+                self.planned(plan);
                 self.run_id.clone_from(run_id);
                 self.parent = Some(base.clone());
                 self.parent_tree = Some(base_tree.clone());
+            }
+            Event::RunResumed { plan, .. } => {
+                self.since = Some((record.ts, self.elapsed_ms));
+                self.planned(plan);
+                self.failures_in_a_row = 0;
+                self.since_improvement = 0;
+                self.no_change_in_a_row = 0;
+                self.pending_stop = None;
+                self.phase = Phase::Ready;
             }
             Event::IterationStarted { parent } => {
                 self.iteration = record.iteration;
@@ -260,6 +291,7 @@ impl RunState {
                 ..
             } => {
                 if record.iteration == 0 {
+                    self.failing = (!gate).then(|| output.clone().unwrap_or_default());
                     self.scored(*value);
                     if *gate && *met_target {
                         self.pending_stop = Some(StopReason::target_met(detail));
@@ -308,6 +340,7 @@ impl RunState {
                 self.seen.insert(tree.clone());
                 self.failures_in_a_row = 0;
                 self.no_change_in_a_row = 0;
+                self.failing = None;
                 self.scored(*value);
                 self.since_improvement = if *improved { 0 } else { self.since_improvement + 1 };
                 self.pending_stop =
@@ -362,6 +395,10 @@ impl RunState {
             | Event::ToolFinished { .. }
             | Event::Notice { .. } => {}
         }
+    }
+
+    fn planned(&mut self, plan: &Plan) {
+        self.minimize = plan.measure.as_ref().is_some_and(|measure| measure.minimize);
     }
 
     /// The parent has this score now.

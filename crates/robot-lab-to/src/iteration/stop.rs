@@ -8,7 +8,8 @@ use std::time::Duration;
 const NO_CHANGE_LIMIT: u32 = 3;
 
 /// The numbers that a run decides by.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Policy {
     /// Whether a candidate must be better than its parent to be committed.
     pub require_improvement: bool,
@@ -160,7 +161,7 @@ pub(super) fn due(state: &RunState, elapsed: Duration, policy: &Policy) -> Optio
         return Some(StopReason::new(StopKind::Plateau, text));
     }
     if let Some(n) = policy.max_iterations
-        && state.iteration >= n
+        && state.finished() >= n
     {
         return Some(StopReason::new(
             StopKind::MaxIterations,

@@ -58,7 +58,7 @@ impl World {
             base_tree: oid(2),
             model: "m".into(),
             eval: "code".into(),
-            minimize: false,
+            plan: Box::default(),
         });
         world
     }
@@ -428,4 +428,79 @@ fn limits_end_a_run_before_an_iteration() {
             "{events:?}"
         );
     }
+}
+
+#[test]
+fn the_best_score_goes_by_the_direction_and_resuming_begins_the_counters_anew() {
+    use crate::eval::{Measure, MinDelta};
+    use crate::settings::Plan;
+    let measure = Measure {
+        command: "m".into(),
+        timeout: Duration::from_secs(1),
+        metric: None,
+        minimize: true,
+        min_delta: MinDelta::Absolute(0.0),
+        target: None,
+    };
+    let plan = Box::new(Plan {
+        measure: Some(measure),
+        ..Plan::new("x")
+    });
+    let mut world = World::new(Policy::default(), vec![(0, false, false)]);
+    let resumed = |plan| Event::RunResumed {
+        run_id: "r".into(),
+        branch: "b".into(),
+        model: "m".into(),
+        plan,
+    };
+    world.record(resumed(plan.clone()));
+    let value = |value, attempt| {
+        let score = Score {
+            gate_ok: true,
+            value: Some(value),
+            ..Score::default()
+        };
+        Event::eval(
+            Key {
+                iteration: 0,
+                candidate: 0,
+                attempt,
+            },
+            oid(2),
+            &score,
+        )
+    };
+    for (score, best) in [(3.0, 3.0), (2.0, 2.0), (5.0, 2.0)] {
+        world.record(value(score, 0));
+        assert_eq!(world.state.best, Some(best));
+    }
+    world.record(Event::AgentError {
+        candidate: 0,
+        error: "e".into(),
+        message: "m".into(),
+    });
+    world.record(Event::Interrupted {
+        candidate: 0,
+        kind: StopKind::Interrupted,
+        reason: "r".into(),
+    });
+    world.record(Event::Aborted {
+        kind: StopKind::Interrupted,
+        reason: "r".into(),
+    });
+    world.record(resumed(plan));
+    let state = &world.state;
+    assert_eq!(
+        (
+            state.failures_in_a_row,
+            state.since_improvement,
+            &state.pending_stop
+        ),
+        (0, 0, &None)
+    );
+    assert_eq!(
+        (&state.phase, state.discarded),
+        (&Phase::Ready, 1),
+        "what is not a counter goes on"
+    );
 }

@@ -1,10 +1,12 @@
 //! Appends records and folds them: what is not in the log did not happen.
 
+use super::ReadLog;
 use super::watchers::{Observer, Watchers};
 use crate::clock::Clock;
 use crate::event::{Event, Record, Redactor, to_line};
 use crate::iteration::{RunState, StopReason};
 use crate::run::Halt;
+use jiff::Timestamp;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +25,7 @@ struct Inner {
     file: File,
     seq: u64,
     state: RunState,
+    commit_started: Option<Record>,
     /// The first failure to write. From then on the log is not the truth any more, so nothing goes on.
     failed: Option<String>,
 }
@@ -40,6 +43,7 @@ impl Journal {
             file,
             seq: 0,
             state: RunState::default(),
+            commit_started: None,
             failed: None,
         };
         Self {
@@ -49,6 +53,44 @@ impl Journal {
             watchers: Watchers::new(observers),
             halt,
         }
+    }
+
+    /// Goes on with the log of an earlier process, of which `log` was read. A torn last line is cut off first.
+    pub fn go_on(
+        file: File,
+        log: ReadLog,
+        clock: Arc<dyn Clock>,
+        redactor: Redactor,
+        observers: Vec<Arc<dyn Observer>>,
+        halt: Halt,
+    ) -> io::Result<Self> {
+        if log.torn {
+            file.set_len(log.whole_bytes)?;
+        }
+        let inner = Inner {
+            file,
+            seq: log.records.last().map_or(0, |record| record.seq),
+            state: RunState::fold(&log.records),
+            commit_started: log
+                .records
+                .iter()
+                .rev()
+                .find(|record| is_commit_start(record))
+                .cloned(),
+            failed: None,
+        };
+        Ok(Self {
+            inner: Mutex::new(inner),
+            clock,
+            redactor,
+            watchers: Watchers::new(observers),
+            halt,
+        })
+    }
+
+    /// The latest record that announced a commit.
+    pub fn last_commit_started(&self) -> Option<Record> {
+        self.lock().commit_started.clone()
     }
 
     /// Writes an event, then lets it change the state. After an error the state is as before.
@@ -63,7 +105,7 @@ impl Journal {
         let iteration = inner.state.iteration + next;
         let record = Record {
             seq: inner.seq + 1,
-            ts: self.clock.now(),
+            ts: to_the_millisecond(self.clock.now()),
             iteration,
             event,
         };
@@ -75,6 +117,9 @@ impl Journal {
         }
         inner.seq = record.seq;
         inner.state.apply(&record);
+        if is_commit_start(&record) {
+            inner.commit_started = Some(record.clone());
+        }
         // In the order of the log, since the next one waits for the lock.
         self.watchers.record(&record);
         Ok(record)
@@ -86,7 +131,7 @@ impl Journal {
     }
 
     /// The time of day, by the clock that stamps records.
-    pub fn now(&self) -> jiff::Timestamp {
+    pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
@@ -118,6 +163,15 @@ impl Journal {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The time as it is written, so that what was read and what was written is the same.
+fn to_the_millisecond(now: Timestamp) -> Timestamp {
+    Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
+}
+
+fn is_commit_start(record: &Record) -> bool {
+    matches!(record.event, Event::CommitStarted { .. })
 }
 
 fn write(file: &mut File, record: &Record, durable: bool) -> io::Result<()> {

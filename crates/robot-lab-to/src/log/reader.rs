@@ -14,6 +14,8 @@ pub struct ReadLog {
     pub unknown: Vec<String>,
     /// Whether the last line was torn, and dropped.
     pub torn: bool,
+    /// Bytes up to the end of the last whole line.
+    pub whole_bytes: u64,
 }
 
 /// Reads a log. A line that is damaged anywhere but at the end is an error that names it; nothing is changed.
@@ -28,6 +30,9 @@ pub fn read_log(path: &Path) -> io::Result<ReadLog> {
         }
         // Only a line that was not written to its end lacks its line feed.
         let whole = line.pop_if(|byte| *byte == b'\n').is_some();
+        if whole {
+            log.whole_bytes += line.len() as u64 + 1;
+        }
         match parse_line(&line) {
             Ok(record) => log.records.push(record),
             Err(LineError::Unknown(name)) => log.unknown.push(name),

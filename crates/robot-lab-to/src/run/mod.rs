@@ -1,12 +1,16 @@
 //! One run, from start to report.
 
+mod assemble;
 mod halt;
 mod id;
+mod past;
+mod resume;
 mod setup;
 mod store;
 
 pub use halt::Halt;
 pub use id::{RunId, slug};
+pub use past::{Past, PastError};
 pub use setup::StartError;
 pub use store::{RunDir, RunFile, STATE_VERSION};
 
@@ -16,9 +20,10 @@ use crate::eval::Eval;
 use crate::event::Event;
 use crate::iteration::{RunState, StopKind, StopReason};
 use crate::log::Observer;
-use crate::settings::Settings;
+use crate::settings::{Place, Plan};
 use crate::workspace::{DiffStat, Oid};
 use crate::world::RealWorld;
+use assemble::With;
 use robot_lab::Model;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,13 +34,12 @@ use tokio::time::timeout;
 /// How long tidying up may take when somebody waits for the end.
 const TIDY_TIME: Duration = Duration::from_millis(1_500);
 
-/// A run that has not begun.
+/// A run that has not begun, or that has not gone on yet.
 pub struct Run {
-    settings: Settings,
-    model: Arc<dyn Model>,
-    eval: Option<Arc<dyn Eval>>,
-    observers: Vec<Arc<dyn Observer>>,
-    clock: Arc<dyn Clock>,
+    place: Place,
+    plan: Plan,
+    past: Option<Past>,
+    with: With,
 }
 
 /// How a run went.
@@ -70,43 +74,72 @@ pub struct RunReport {
 }
 
 impl Run {
-    /// A run of this model. Without a verify command every reported success that changes something is committed.
-    pub fn new(settings: Settings, model: Arc<dyn Model>) -> Self {
-        Self {
-            settings,
+    /// A new run. Without a verify command every reported success that changes something is committed.
+    pub fn new(place: Place, plan: Plan, model: Arc<dyn Model>) -> Self {
+        let with = With {
             model,
             eval: None,
             observers: Vec::new(),
             clock: Arc::new(SystemClock),
+        };
+        Self {
+            place,
+            plan,
+            past: None,
+            with,
         }
     }
 
-    /// Grades with this eval in place of the verify command.
+    /// A run of an earlier process that goes on, by a plan that may differ from [`Past::plan`].
+    pub fn resume(place: Place, past: Past, plan: Plan, model: Arc<dyn Model>) -> Self {
+        Self {
+            past: Some(past),
+            ..Self::new(place, plan, model)
+        }
+    }
+
+    /// Grades with this eval in place of the verify and measure commands.
     #[must_use]
     pub fn eval(mut self, eval: Arc<dyn Eval>) -> Self {
-        self.eval = Some(eval);
+        self.with.eval = Some(eval);
         self
     }
 
     /// Adds somebody who watches.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
-        self.observers.push(observer);
+        self.with.observers.push(observer);
+        self
+    }
+
+    /// Stamps records by this clock.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.with.clock = clock;
         self
     }
 
     /// Runs until a limit, a stop condition, or `halt`. An error means that nothing began: no branch, no directory of
     /// a run, and the repository as it was.
-    pub async fn run(mut self, halt: &Halt) -> Result<RunReport, StartError> {
-        self.settings.bound();
-        let policy = self.settings.policy.clone();
+    pub async fn run(self, halt: &Halt) -> Result<RunReport, StartError> {
+        let Self {
+            place,
+            mut plan,
+            past,
+            with,
+        } = self;
+        plan.bound();
+        let policy = plan.policy.clone();
         // These two are large, and the caller should not carry them.
-        let (mut world, run_id) = Box::pin(self.set_up(halt)).await?;
+        let (mut world, run_id) = match past {
+            None => Box::pin(Self::set_up(place, plan, with, halt)).await?,
+            Some(past) => Box::pin(Self::set_up_again(place, plan, past, with, halt)).await?,
+        };
         // Ends with this function, however it ends.
         let mut timer = JoinSet::new();
         if let Some(limit) = policy.max_time {
             let halt = halt.clone();
-            let left = limit.saturating_sub(world.started.elapsed());
+            let left = limit.saturating_sub(world.elapsed());
             timer.spawn(async move {
                 tokio::time::sleep(left).await;
                 halt.stop(StopReason::max_time(limit));
@@ -147,7 +180,7 @@ async fn broke_down(world: &RealWorld, error: DriveError) -> StopReason {
 /// Counts, tidies up, and writes the last record.
 async fn finish(mut world: RealWorld, run_id: RunId, reason: StopReason) -> RunReport {
     let state = world.journal.state();
-    let elapsed = world.started.elapsed();
+    let elapsed = world.elapsed();
     // The robot goes first, and with it everything that works in the workspace.
     world.session = None;
     let base = world.file.base.clone();
@@ -160,11 +193,8 @@ async fn finish(mut world: RealWorld, run_id: RunId, reason: StopReason) -> RunR
         _ => DiffStat::default(),
     };
     let workspace = world.holds_work.then(|| world.workspace.path().to_owned());
-    if !world.settings.keep_workspace {
+    if !world.plan.keep_workspace {
         tidy(&world).await;
-    }
-    if let Err(failure) = world.save(&state, Some(reason.clone())) {
-        world.journal.note(Event::Notice { message: failure });
     }
     // Where the log cannot be written, the reason says so already.
     world.journal.note(Event::Ended {
@@ -177,6 +207,10 @@ async fn finish(mut world: RealWorld, run_id: RunId, reason: StopReason) -> RunR
         abort_reason: reason.text.clone(),
         elapsed: elapsed.as_secs_f64(),
     });
+    let state = world.journal.state();
+    if let Err(failure) = world.save(&state, Some(reason.clone())) {
+        world.journal.note(Event::Notice { message: failure });
+    }
     let missed = world.journal.flush(Duration::from_secs(1));
     RunReport {
         run_id,

@@ -1,24 +1,18 @@
-//! Sets a run up: finds the repository, makes the zones, grades the base, and only then makes the branch.
+//! Sets a new run up: finds the repository, makes the zones, grades the base, and only then makes the branch.
 
-use super::{Halt, Run, RunDir, RunFile, RunId, STATE_VERSION, slug};
-use crate::eval::{Code, Null, Score};
+use super::assemble::{Parts, With, assemble, work_dir};
+use super::{Halt, Run, RunDir, RunId, slug};
+use crate::eval::Score;
 use crate::event::{Event, Key, LOG_VERSION, Redactor};
-use crate::iteration::{RunState, StopKind, StopReason};
+use crate::iteration::{StopKind, StopReason};
 use crate::log::Journal;
 use crate::notes;
-use crate::prompt::{Facts, Prompts};
-use crate::settings::Settings;
-use crate::shell::Shell;
-use crate::worker::{RobotWorker, Worker};
-use crate::workspace::{self, Branch, Checkout, Git, Ledger, Oid, RunRepo, WorkDir};
+use crate::settings::{Place, Plan};
+use crate::workspace::{self, Branch, Git, Ledger, Oid, RunRepo, WorkDir};
 use crate::world::RealWorld;
-use robot_exec::{Env, Exec};
-use robot_lab::TokenBudget;
-use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::time::Instant;
 
 /// Longest objective, in bytes.
 const MAX_OBJECTIVE: usize = 20_000;
@@ -69,14 +63,19 @@ struct Traces {
 }
 
 impl Run {
-    /// Sets the run up, or leaves nothing behind.
-    pub(super) async fn set_up(self, halt: &Halt) -> Result<(RealWorld, RunId), StartError> {
-        check(&self.settings)?;
-        let git = Git::find(&self.settings.host).await?;
-        let ledger = Ledger::discover(&git, &self.settings.repo).await?;
-        let run_dir = ledger.top().join(&self.settings.run_dir);
-        check_places(&self.settings, &ledger, &run_dir)?;
-        let (id, dir) = create_dir(&run_dir, || RunId::new(self.clock.now()))?;
+    /// Sets a new run up, or leaves nothing behind.
+    pub(super) async fn set_up(
+        place: Place,
+        plan: Plan,
+        with: With,
+        halt: &Halt,
+    ) -> Result<(RealWorld, RunId), StartError> {
+        check(&plan)?;
+        let git = Git::find(&place.host).await?;
+        let ledger = Ledger::discover(&git, &place.repo).await?;
+        let run_dir = ledger.top().join(&place.run_dir);
+        check_places(&place, &ledger, &run_dir)?;
+        let (id, dir) = create_dir(&run_dir, || RunId::new(with.clock.now()))?;
         let mut traces = Traces {
             ledger: ledger.clone(),
             branch: None,
@@ -86,7 +85,7 @@ impl Run {
             work: None,
         };
         let prepared = tokio::select! {
-            prepared = self.prepare(halt, &git, ledger, &id, &mut traces) => prepared,
+            prepared = prepare(place, plan, with, halt, &git, ledger, &id, &mut traces) => prepared,
             () = halt.soft().cancelled() => {
                 Err(StartError::Halted(halt.reason().unwrap_or_else(StopReason::interrupted)))
             }
@@ -102,112 +101,63 @@ impl Run {
         }
         begun
     }
+}
 
-    async fn prepare(
-        self,
-        halt: &Halt,
-        git: &Git,
-        ledger: Ledger,
-        id: &RunId,
-        traces: &mut Traces,
-    ) -> Result<(RealWorld, Oid, Score), StartError> {
-        let Self {
-            settings,
-            model,
-            eval,
-            observers,
-            clock,
-        } = self;
-        let dir = traces.dir.clone();
-        traces.excluded = ledger
-            .exclude_line(&traces.run_dir)
-            .map_err(at(&traces.run_dir))?;
-        let log = dir.create_log().map_err(at(&dir.log()))?;
-        let redactor = Redactor::new(settings.secrets.iter().cloned());
-        let journal = Arc::new(Journal::new(log, clock, redactor, observers, halt.clone()));
-        for message in notices(&settings, &ledger) {
-            journal
-                .append(Event::Notice { message })
-                .map_err(at(&dir.log()))?;
-        }
-
-        let work_path = settings.work_dir.join("runs").join(id.as_str());
-        let work = WorkDir::create(&work_path).map_err(at(&work_path))?;
-        traces.work = Some(work.clone());
-        let base = ledger.base().clone();
-        let zones = RunRepo::create(git, &ledger, &work, &base).await?;
-        let workspace = Checkout::create(&zones, "robot-0").await?;
-        let bench = Checkout::create(&zones, "bench").await?;
-        let base_tree = zones.tree_of(&base).await.map_err(workspace::ZoneError::from)?;
-
-        let tools = shell(&settings, find_bash(&settings));
-        let eval = eval.unwrap_or_else(|| match (&settings.verify_command, &settings.measure) {
-            (None, None) => Arc::new(Null),
-            (verify, measure) => Arc::new(Code {
-                shell: shell(&settings, "/bin/sh".into()),
-                verify: verify.clone(),
-                verify_timeout: settings.verify_timeout,
-                measure: measure.clone(),
-            }),
-        });
-        let worker: Arc<dyn Worker> = Arc::new(RobotWorker {
-            model,
-            shell: tools,
-            max_tool_calls: settings.max_tool_calls,
-            max_retries: settings.max_retries,
-        });
-        let prompts = Prompts::new()?;
-        let system = prompts.system(&Facts {
-            objective: &settings.objective,
-            verify_command: settings.verify_command.as_deref(),
-            measure: settings
-                .measure
-                .as_ref()
-                .map(|measure| (measure.command.as_str(), measure.minimize)),
-            stop_when: settings.policy.stop_when.as_deref(),
-        })?;
-        let now = journal.now();
-        let file = RunFile {
-            version: STATE_VERSION,
-            run_id: id.to_string(),
-            objective: settings.objective.clone(),
-            branch: String::new(),
-            base: base.clone(),
-            model: worker.name(),
-            verify_command: settings.verify_command.clone(),
-            started: now,
-            updated: now,
-            reason: None,
-            state: RunState::default(),
-        };
-        let budget = Arc::new(TokenBudget::new(settings.policy.max_tokens, 0));
-        let mut world = RealWorld {
-            settings,
-            journal,
-            halt: halt.clone(),
-            started: Instant::now(),
-            deadline: Instant::now(),
-            dir,
-            file,
-            ledger,
-            zones,
-            branch: None,
-            workspace,
-            bench,
-            worker,
-            eval,
-            budget,
-            prompts,
-            system,
-            failing: None,
-            session: None,
-            worked: false,
-            kept: false,
-            holds_work: false,
-        };
-        let baseline = world.baseline(&base_tree).await.map_err(not_begun)?;
-        Ok((world, base_tree, baseline))
+#[expect(
+    clippy::too_many_arguments,
+    reason = "it is one step of `set_up`, which can be given up half-way"
+)]
+async fn prepare(
+    place: Place,
+    plan: Plan,
+    with: With,
+    halt: &Halt,
+    git: &Git,
+    ledger: Ledger,
+    id: &RunId,
+    traces: &mut Traces,
+) -> Result<(RealWorld, Oid, Score), StartError> {
+    let dir = traces.dir.clone();
+    traces.excluded = ledger
+        .exclude_line(&traces.run_dir)
+        .map_err(at(&traces.run_dir))?;
+    let log = dir.create_log().map_err(at(&dir.log()))?;
+    let redactor = Redactor::new(place.secrets.iter().cloned());
+    let journal = Journal::new(
+        log,
+        Arc::clone(&with.clock),
+        redactor,
+        with.observers.clone(),
+        halt.clone(),
+    );
+    for message in notices(&plan, &ledger) {
+        journal
+            .append(Event::Notice { message })
+            .map_err(at(&dir.log()))?;
     }
+    let work = WorkDir::create(&work_dir(&place, id)).map_err(at(&place.work_dir))?;
+    traces.work = Some(work.clone());
+    let base = ledger.base().clone();
+    let zones = RunRepo::create(git, &ledger, &work, &base).await?;
+    let base_tree = zones.tree_of(&base).await.map_err(workspace::ZoneError::from)?;
+    let started = journal.now();
+    let mut world = assemble(Parts {
+        place,
+        plan,
+        with,
+        halt: halt.clone(),
+        journal: Arc::new(journal),
+        dir,
+        id: id.clone(),
+        base,
+        branch: None,
+        started,
+        ledger,
+        zones,
+    })
+    .await?;
+    let baseline = world.baseline(&base_tree).await.map_err(not_begun)?;
+    Ok((world, base_tree, baseline))
 }
 
 /// Makes the branch, and writes the first records of the run.
@@ -220,28 +170,24 @@ async fn begin(
     let base = world.file.base.clone();
     let run_id = world.file.run_id.clone();
     let log = world.dir.log();
-    let notes = notes::header(&run_id, &world.journal.redact(world.settings.objective.clone()));
+    let notes = notes::header(&run_id, &world.journal.redact(world.plan.objective.clone()));
     notes::append(&world.dir.notes(), &notes).map_err(at(&world.dir.notes()))?;
     let branch = world
         .ledger
-        .create_branch(&format!("{}-{run_id}", slug(&world.settings.objective)))
+        .create_branch(&format!("{}-{run_id}", slug(&world.plan.objective)))
         .await?;
     traces.branch = Some(branch.clone());
     world.file.branch = branch.name().to_owned();
     let started = Event::RunStarted {
         version: LOG_VERSION,
         run_id,
-        objective: world.settings.objective.clone(),
+        objective: world.plan.objective.clone(),
         branch: branch.name().to_owned(),
         base,
         base_tree: base_tree.clone(),
         model: world.file.model.clone(),
         eval: world.eval.name().to_owned(),
-        minimize: world
-            .settings
-            .measure
-            .as_ref()
-            .is_some_and(|measure| measure.minimize),
+        plan: Box::new(world.plan.clone()),
     };
     world.branch = Some(branch);
     world.journal.append(started).map_err(at(&log))?;
@@ -281,7 +227,7 @@ impl Traces {
 }
 
 /// Refuses places that a run would spoil, or be spoilt by.
-fn check_places(settings: &Settings, ledger: &Ledger, run_dir: &Path) -> Result<(), StartError> {
+fn check_places(place: &Place, ledger: &Ledger, run_dir: &Path) -> Result<(), StartError> {
     let real = |path: &Path| {
         path.ancestors()
             .find_map(|known| {
@@ -290,7 +236,7 @@ fn check_places(settings: &Settings, ledger: &Ledger, run_dir: &Path) -> Result<
             })
             .unwrap_or_else(|| path.to_owned())
     };
-    let work = real(&settings.work_dir);
+    let work = real(&place.work_dir);
     for inside in [ledger.top(), ledger.git_dir()] {
         if work.starts_with(real(inside)) {
             return Err(StartError::Configuration(format!(
@@ -313,17 +259,17 @@ fn check_places(settings: &Settings, ledger: &Ledger, run_dir: &Path) -> Result<
     Ok(())
 }
 
-fn check(settings: &Settings) -> Result<(), StartError> {
+pub(super) fn check(plan: &Plan) -> Result<(), StartError> {
     let configuration = |text: &str| Err(StartError::Configuration(text.into()));
-    if settings.objective.trim().is_empty() {
+    if plan.objective.trim().is_empty() {
         return configuration("the objective is empty; say what should be better");
     }
-    if settings.objective.len() > MAX_OBJECTIVE {
+    if plan.objective.len() > MAX_OBJECTIVE {
         return configuration(
             "the objective is longer than 20000 bytes; put the details into a file of the repository",
         );
     }
-    if settings
+    if plan
         .verify_command
         .as_ref()
         .is_some_and(|command| command.trim().is_empty())
@@ -351,7 +297,7 @@ fn create_dir(run_dir: &Path, mut id: impl FnMut() -> RunId) -> Result<(RunId, R
 }
 
 /// What the user should know before the first iteration.
-fn notices(settings: &Settings, ledger: &Ledger) -> Vec<String> {
+fn notices(plan: &Plan, ledger: &Ledger) -> Vec<String> {
     let mut notices = Vec::new();
     match ledger.dirty_paths() {
         0 => {}
@@ -360,10 +306,10 @@ fn notices(settings: &Settings, ledger: &Ledger) -> Vec<String> {
             "{n} uncommitted changes are not part of the run; they stay as they are"
         )),
     }
-    let policy = &settings.policy;
+    let policy = &plan.policy;
     match policy.stop_on_plateau {
         _ if policy.has_limit() => {}
-        Some(n) if settings.measure.is_some() => notices.push(format!(
+        Some(n) if plan.measure.is_some() => notices.push(format!(
             "no limit of iterations, tokens or time: the run ends after {n} iterations in a row without improvement"
         )),
         _ => notices.push(format!(
@@ -375,35 +321,14 @@ fn notices(settings: &Settings, ledger: &Ledger) -> Vec<String> {
     notices
 }
 
-fn shell(settings: &Settings, program: OsString) -> Shell {
-    let host = settings
-        .host
-        .iter()
-        .map(|(name, value)| (name.to_owned(), value.to_owned()));
-    Shell::new(
-        Exec::new(&settings.helper),
-        Env::allow_listed(host, &settings.env),
-        program,
-    )
-}
-
-/// The user's bash, or the system's shell where there is none.
-fn find_bash(settings: &Settings) -> OsString {
-    let path = settings.host.get("PATH").unwrap_or_default();
-    let found = std::env::split_paths(path)
-        .map(|dir| dir.join("bash"))
-        .find(|bash| bash.is_absolute() && bash.is_file());
-    found.map_or_else(|| "/bin/sh".into(), PathBuf::into_os_string)
-}
-
-fn not_begun(reason: StopReason) -> StartError {
+pub(super) fn not_begun(reason: StopReason) -> StartError {
     match reason.kind {
         StopKind::Configuration => StartError::Configuration(reason.text),
         _ => StartError::Halted(reason),
     }
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> StartError {
+pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> StartError {
     let path = path.to_owned();
     move |source| StartError::Io { path, source }
 }

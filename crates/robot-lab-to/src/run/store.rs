@@ -104,6 +104,16 @@ impl RunDir {
         Ok(log)
     }
 
+    /// Opens the log of an earlier process and holds the run; `None` when another process does.
+    pub(super) fn hold_log(&self) -> io::Result<Option<File>> {
+        let log = OpenOptions::new().append(true).open(self.log())?;
+        match log.try_lock() {
+            Ok(()) => Ok(Some(log)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
     /// Whether a process holds the run.
     pub fn is_held(&self) -> io::Result<bool> {
         match File::open(self.log())?.try_lock_shared() {

@@ -45,6 +45,13 @@ pub struct Branch {
 }
 
 impl Branch {
+    /// The branch that the log of a run names.
+    pub(crate) fn of_run(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+        }
+    }
+
     /// The name, as `git log` takes it.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -77,7 +77,7 @@ impl RealWorld {
             Some(tree) => tree,
             None => {
                 let rules = SnapshotRules {
-                    max_file_bytes: self.settings.max_file_bytes,
+                    max_file_bytes: self.plan.max_file_bytes,
                 };
                 match self
                     .workspace

@@ -10,7 +10,7 @@ use crate::iteration::{Effect, Input, RunState, StopKind, StopReason, TurnEnd};
 use crate::log::Journal;
 use crate::prompt::Prompts;
 use crate::run::{Halt, RunDir, RunFile};
-use crate::settings::Settings;
+use crate::settings::Plan;
 use crate::worker::{Session, Worker};
 use crate::workspace::{
     AcceptError, Branch, Checkout, CommitSpec, Ledger, Oid, RunRepo, Snapshot, SnapshotRules, ZoneError,
@@ -34,10 +34,12 @@ const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
 /// What a run works with, once it is set up.
 pub(crate) struct RealWorld {
-    pub(crate) settings: Settings,
+    pub(crate) plan: Plan,
     pub(crate) journal: Arc<Journal>,
     pub(crate) halt: Halt,
     pub(crate) started: Instant,
+    /// Time that earlier processes of the run took.
+    pub(crate) before: Duration,
     pub(crate) dir: RunDir,
     pub(crate) file: RunFile,
     pub(crate) ledger: Ledger,
@@ -51,8 +53,6 @@ pub(crate) struct RealWorld {
     pub(crate) budget: Arc<TokenBudget>,
     pub(crate) prompts: Prompts,
     pub(crate) system: String,
-    /// What the baseline printed, while the parent still is the base and the gate fails there.
-    pub(crate) failing: Option<String>,
     pub(crate) session: Option<Box<dyn Session>>,
     pub(crate) deadline: Instant,
     /// Whether a robot has worked in the workspace since it was prepared.
@@ -67,7 +67,7 @@ pub(crate) struct RealWorld {
 impl World for RealWorld {
     fn begin(&self) -> Input {
         Input::Begin {
-            elapsed: self.started.elapsed(),
+            elapsed: self.elapsed(),
             halt: self.halt.reason(),
         }
     }
@@ -75,7 +75,7 @@ impl World for RealWorld {
     async fn perform(&mut self, record: &Record, effect: Effect, state: &RunState) -> Option<Input> {
         match effect {
             Effect::Work(key) => {
-                self.deadline = Instant::now() + self.settings.iteration_timeout.min(FAR);
+                self.deadline = Instant::now() + self.plan.iteration_timeout.min(FAR);
                 let end = match self.open(key, state).await {
                     Ok(message) => self.turn(key, Say::Turn(message)).await,
                     Err(reason) => TurnEnd::Halted(reason),
@@ -121,6 +121,11 @@ impl World for RealWorld {
 }
 
 impl RealWorld {
+    /// Time that the run has taken.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.before + self.started.elapsed()
+    }
+
     /// Grades the base commit, before a token is spent.
     pub(crate) async fn baseline(&mut self, tree: &Oid) -> Result<Score, StopReason> {
         let base = Some(self.file.base.clone());
@@ -129,15 +134,13 @@ impl RealWorld {
             run_id: self.file.run_id.clone(),
             ..RunState::default()
         };
-        let score = self.grade(tree, &state).await?;
-        self.failing = (!score.gate_ok).then(|| score.output.clone().unwrap_or_default());
-        Ok(score)
+        self.grade(tree, &state).await
     }
 
     async fn snapshot(&mut self, state: &RunState) -> Result<Result<Oid, Vec<String>>, StopReason> {
         let parent = parent(state)?;
         let rules = SnapshotRules {
-            max_file_bytes: self.settings.max_file_bytes,
+            max_file_bytes: self.plan.max_file_bytes,
         };
         let halt = self.halt.clone();
         tokio::select! {
@@ -160,7 +163,7 @@ impl RealWorld {
             work_dir: self.bench.path().join(self.ledger.subdir()),
             previous_ref: parent,
             previous_value: state.parent_value,
-            objective: self.settings.objective.clone(),
+            objective: self.plan.objective.clone(),
             iteration: state.iteration,
             run_id: state.run_id.clone(),
             tree: tree.clone(),

@@ -63,8 +63,8 @@ impl RealWorld {
             work_dir: &work_dir,
             nonce: &nonce(),
             notes: &notes,
-            failing: self.failing.as_deref().filter(|_| state.commits == 0),
-            score: self.settings.measure.as_ref().map(|measure| Standing {
+            failing: state.failing.as_deref(),
+            score: self.plan.measure.as_ref().map(|measure| Standing {
                 best: state.best,
                 parent: state.parent_value,
                 target: measure.target,
@@ -130,7 +130,7 @@ impl RealWorld {
         }
         match ended {
             Some(TurnEnd::Halted(reason)) if reason.kind == StopKind::MaxTokens => {
-                let limit = self.settings.policy.max_tokens.unwrap_or_default();
+                let limit = self.plan.policy.max_tokens.unwrap_or_default();
                 TurnEnd::Halted(StopReason::max_tokens(limit))
             }
             Some(TurnEnd::Limit { .. }) if cancel.is_cancelled() => TurnEnd::Limit {
@@ -145,9 +145,6 @@ impl RealWorld {
     }
 
     pub(super) fn out_of_time(&self) -> String {
-        format!(
-            "iteration timeout ({} s)",
-            self.settings.iteration_timeout.as_secs()
-        )
+        format!("iteration timeout ({} s)", self.plan.iteration_timeout.as_secs())
     }
 }

@@ -1,14 +1,17 @@
 //! The command line.
 
 mod demo;
+mod plan;
 mod run;
 mod runs;
 
 pub(crate) use demo::DemoArgs;
+pub(crate) use plan::written;
 pub(crate) use run::{DEFAULT_PROVIDER, RunArgs};
 pub(crate) use runs::RunsArgs;
 
 use clap::{Parser, Subcommand};
+use std::path::PathBuf;
 
 /// Runs a robot unattended in a git repository, toward an objective: one focused change per iteration, graded by a
 /// command that the robot cannot touch, committed to a branch of its own when it holds, discarded when not.
@@ -28,7 +31,22 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
     #[command(flatten)]
+    pub(crate) start: StartArgs,
+    #[command(flatten)]
     pub(crate) run: RunArgs,
+}
+
+/// What a run begins with.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StartArgs {
+    /// What should be better, in a sentence [default: read from standard input]
+    pub(crate) objective: Option<String>,
+    /// Let a run go on: its id, or nothing for the latest that is not complete. Other flags change what it goes by
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "", conflicts_with = "objective")]
+    pub(crate) resume: Option<String>,
+    /// Read the objective from a file
+    #[arg(long, value_name = "FILE", conflicts_with = "objective")]
+    pub(crate) objective_file: Option<PathBuf>,
 }
 
 /// What else the program does.
@@ -36,8 +54,19 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Show a whole run in a throw-away repository, with a scripted model: no key, no network
     Demo(DemoArgs),
+    /// Let a run go on, by the plan that it was started with; every flag of a run may change it
+    Resume(Box<ResumeArgs>),
     /// List the runs of this repository
     Runs(RunsArgs),
+}
+
+/// Flags of `robot-to resume`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ResumeArgs {
+    /// The run [default: the latest that is not complete]
+    pub(crate) run_id: Option<String>,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -54,12 +83,14 @@ Examples:
   Afterwards:
     git log robot-to/…        the accepted commits
     robot-to runs             all runs of this repository
+    robot-to resume           let the latest one go on
 
 Exit codes:
   0    complete (target, stop condition, nothing to do) or a limit reached
   2    a setting, the command line or the repository does not fit; nothing was changed
   3    gave up (failures in a row; plateau without any commit)
   5    the provider or the environment
+  6    the run is held by another process
   70   a fault of robot-to
   130  interrupted";
 

@@ -11,12 +11,6 @@ pub(crate) const DEFAULT_PROVIDER: &str = "openai";
 /// Flags of a run.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// What should be better, in a sentence [default: read from standard input]
-    pub(crate) objective: Option<String>,
-    /// Read the objective from a file
-    #[arg(long, value_name = "FILE", conflicts_with = "objective")]
-    pub(crate) objective_file: Option<PathBuf>,
-
     /// Who serves the model: openai (and whatever speaks its protocol), or script
     #[arg(long, default_value = DEFAULT_PROVIDER, help_heading = "Model")]
     pub(crate) provider: String,

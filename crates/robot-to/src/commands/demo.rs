@@ -8,7 +8,8 @@ use crate::exit::Exit;
 use crate::surface::shell_word;
 use robot_lab_providers::ScriptModel;
 use robot_lab_to::iteration::Policy;
-use robot_lab_to::settings::Settings;
+use robot_lab_to::run::Run;
+use robot_lab_to::settings::{Place, Plan};
 use robot_lab_to::workspace::HostEnv;
 use std::io::Write as _;
 use std::path::Path;
@@ -47,30 +48,27 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CliError> {
         SCRIPT.to_owned()
     };
     let model = ScriptModel::from_yaml(&script).map_err(|error| CliError::internal(error.to_string()))?;
-    let settings = Settings {
+    let plan = Plan {
         policy: Policy {
             max_iterations: Some(3),
             ..Policy::default()
         },
         verify_command: Some("sh test.sh".into()),
-        ..Settings::new(
-            OBJECTIVE.into(),
-            kata.clone(),
-            dir.join("state"),
-            HostEnv::new(std::env::vars_os()),
-            helper(),
-        )
+        ..Plan::new(OBJECTIVE)
     };
-    let exit = start(
-        settings,
-        Arc::new(model),
-        Shown {
-            json: false,
-            words: true,
-        },
-        &kata,
-    )
-    .await?;
+    let place = Place {
+        repo: kata.clone(),
+        run_dir: ".robot_lab_to".into(),
+        work_dir: dir.join("state"),
+        host: HostEnv::new(std::env::vars_os()),
+        secrets: Vec::new(),
+        helper: helper(),
+    };
+    let shown = Shown {
+        json: false,
+        words: true,
+    };
+    let exit = start(Run::new(place, plan, Arc::new(model)), shown, &kata).await?;
     drop(write!(
         std::io::stdout().lock(),
         "\nLook at it:\n  cd {}\n  git log --oneline --all\n  cat .robot_lab_to/runs/*/notes.md\n\

@@ -4,75 +4,79 @@ mod model;
 mod objective;
 
 use super::current_dir;
-use crate::args::RunArgs;
+use crate::args::{RunArgs, StartArgs, written};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::key::{self, Keys};
 use crate::signal;
 use crate::surface::{Jsonl, Plain, Style, summary};
-use robot_lab::Model;
-use robot_lab_to::eval::{Measure, MinDelta};
-use robot_lab_to::iteration::Policy;
+use clap::ArgMatches;
 use robot_lab_to::log::Observer;
-use robot_lab_to::run::{Halt, Run};
-use robot_lab_to::settings::Settings;
+use robot_lab_to::run::{Halt, Past, Run};
+use robot_lab_to::settings::{Place, Plan};
 use robot_lab_to::workspace::HostEnv;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Runs.
-pub(crate) async fn run(args: RunArgs, keys: &Keys) -> Result<Exit, CliError> {
+/// Begins a run, or lets one go on when `--resume` is given.
+pub(crate) async fn run(
+    start_args: StartArgs,
+    args: RunArgs,
+    matches: &ArgMatches,
+    keys: &Keys,
+) -> Result<Exit, CliError> {
+    if let Some(wanted) = &start_args.resume {
+        return resume(
+            Some(wanted.as_str()).filter(|id| !id.is_empty()),
+            args,
+            matches,
+            keys,
+        )
+        .await;
+    }
     check_env(&args.env)?;
-    let objective = objective::objective(&args)?;
     let cwd = current_dir()?;
-    let model = model::choose(&args, &cwd, keys)?;
+    let mut plan = Plan::new(objective::objective(&start_args)?);
+    args.apply(&mut plan, &|_| true);
+    let model = model::choose(&plan, &cwd, keys)?;
+    let place = place(&args, &plan, &cwd, keys)?;
+    start(Run::new(place, plan, model), Shown::of(&args), &cwd).await
+}
+
+/// Lets a run go on by its own plan, with the flags that were written.
+pub(crate) async fn resume(
+    wanted: Option<&str>,
+    args: RunArgs,
+    matches: &ArgMatches,
+    keys: &Keys,
+) -> Result<Exit, CliError> {
+    check_env(&args.env)?;
+    let cwd = current_dir()?;
+    let past = Past::open(&place(&args, &Plan::default(), &cwd, keys)?, wanted).await?;
+    let mut plan = past.plan().clone();
+    args.apply(&mut plan, &|flag| written(matches, flag));
+    let model = model::choose(&plan, &cwd, keys)?;
+    let place = place(&args, &plan, &cwd, keys)?;
+    start(Run::resume(place, past, plan, model), Shown::of(&args), &cwd).await
+}
+
+fn place(args: &RunArgs, plan: &Plan, cwd: &Path, keys: &Keys) -> Result<Place, CliError> {
     let work_dir = match &args.work_dir {
         Some(dir) => cwd.join(dir),
         None => state_dir()?,
     };
-    let host = HostEnv::new(std::env::vars_os());
     // What commands are given on purpose is still nothing to write down.
-    let given = args.env.iter().filter_map(|name| std::env::var(name).ok());
-    let secrets = keys.values().map(str::to_owned).chain(given).collect();
-    let settings = Settings {
-        run_dir: args.run_dir,
-        env: args.env,
-        secrets,
-        policy: Policy {
-            max_verify_repairs: args.max_verify_repairs,
-            max_submit_nudges: args.max_submit_nudges,
-            max_consecutive_failures: args.max_consecutive_failures,
-            max_iterations: args.max_iterations,
-            max_tokens: args.max_tokens,
-            max_time: args.max_time,
-            stop_when: args.stop_when,
-            stop_on_plateau: args.stop_on_plateau,
-            require_improvement: !args.no_require_improvement,
-        },
-        verify_command: args.verify,
-        verify_timeout: args.verify_timeout,
-        measure: args.measure.map(|command| Measure {
-            command,
-            timeout: args.measure_timeout.unwrap_or(args.verify_timeout),
-            metric: args.metric,
-            minimize: args.minimize,
-            min_delta: args.min_delta.unwrap_or(MinDelta::Absolute(0.0)),
-            target: args.target,
-        }),
-        iteration_timeout: args.iteration_timeout,
-        max_tool_calls: args.max_tool_rounds,
-        max_retries: args.max_retries,
-        max_file_bytes: args.max_file_mb.saturating_mul(1024 * 1024),
-        keep_workspace: args.keep_workspace,
-        ..Settings::new(objective, cwd.clone(), work_dir, host, helper())
-    };
-    let how = Shown {
-        json: args.json,
-        words: !args.no_stream,
-    };
-    start(settings, model, how, &cwd).await
+    let given = plan.env.iter().filter_map(|name| std::env::var(name).ok());
+    Ok(Place {
+        repo: cwd.to_owned(),
+        run_dir: args.run_dir.clone(),
+        work_dir,
+        host: HostEnv::new(std::env::vars_os()),
+        secrets: keys.values().map(str::to_owned).chain(given).collect(),
+        helper: helper(),
+    })
 }
 
 /// A provider's key reaches no command, not even when asked to.
@@ -95,19 +99,23 @@ pub(super) struct Shown {
     pub(super) words: bool,
 }
 
+impl Shown {
+    fn of(args: &RunArgs) -> Self {
+        Self {
+            json: args.json,
+            words: !args.no_stream,
+        }
+    }
+}
+
 /// Runs, shows what happens, and prints the summary.
-pub(super) async fn start(
-    settings: Settings,
-    model: Arc<dyn Model>,
-    shown: Shown,
-    cwd: &Path,
-) -> Result<Exit, CliError> {
+pub(super) async fn start(run: Run, shown: Shown, cwd: &Path) -> Result<Exit, CliError> {
     let halt = Halt::new();
     signal::watch(halt.clone())
         .map_err(|error| CliError::internal(format!("signals cannot be watched: {error}")))?;
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let plain = Arc::new(Plain::new(Style::for_stderr(no_colour), shown.words));
-    let mut run = Run::new(settings, model).observer(Arc::clone(&plain) as Arc<dyn Observer>);
+    let mut run = run.observer(Arc::clone(&plain) as Arc<dyn Observer>);
     if shown.json {
         run = run.observer(Arc::new(Jsonl));
     }

@@ -85,6 +85,7 @@ impl Observer for Plain {
         if let Some(text) = line(self.style, &record.event) {
             clear(&mut state);
             let before = match record.iteration {
+                _ if matches!(record.event, Event::RunResumed { .. }) => String::new(),
                 0 => String::new(),
                 _ => format!("{} ", self.style.dim(&prefix(&state.view, record.ts))),
             };
@@ -153,6 +154,18 @@ fn line(style: Style, event: &Event) -> Option<String> {
         } => {
             format!(
                 "{}\n  branch {branch}\n  model  {}",
+                style.bold(&format!("robot-to {run_id}")),
+                text(model)
+            )
+        }
+        Event::RunResumed {
+            run_id,
+            branch,
+            model,
+            ..
+        } => {
+            format!(
+                "{} goes on\n  branch {branch}\n  model  {}",
                 style.bold(&format!("robot-to {run_id}")),
                 text(model)
             )

@@ -61,7 +61,7 @@ fn the_log_answers_the_usual_questions() {
         .into();
     assert_eq!((ends.len(), json!(totals)), (1, json!([4, 2, 1_000, 100])));
     for (key, value) in lines.iter().flat_map(|line| line.as_object().unwrap()) {
-        let known = ["arguments", "submission", "metrics"].contains(&key.as_str());
+        let known = ["arguments", "submission", "metrics", "plan"].contains(&key.as_str());
         assert!(known || !value.is_object(), "all else is flat: {key} is {value}");
     }
 }

@@ -22,6 +22,7 @@ mod places;
 mod processes;
 mod real_input;
 mod replies;
+mod resume;
 mod script;
 mod signals;
 mod start;

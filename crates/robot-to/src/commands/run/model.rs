@@ -1,10 +1,12 @@
 //! Which model a run uses, and with which key.
 
-use crate::args::{DEFAULT_PROVIDER, RunArgs};
+use crate::args::DEFAULT_PROVIDER;
 use crate::error::CliError;
 use crate::key::Keys;
 use robot_lab::Model;
 use robot_lab_providers::{GenaiModel, ModelConfig, ScriptModel, key_variable};
+use robot_lab_to::settings::Plan;
+use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,28 +14,34 @@ use std::sync::Arc;
 const SCRIPT: &str = "script";
 
 /// Makes the model that the flags name.
-pub(super) fn choose(args: &RunArgs, cwd: &Path, keys: &Keys) -> Result<Arc<dyn Model>, CliError> {
-    if args.provider == SCRIPT {
-        return Ok(Arc::new(script(&cwd.join(&args.model))?));
+pub(super) fn choose(plan: &Plan, cwd: &Path, keys: &Keys) -> Result<Arc<dyn Model>, CliError> {
+    let text = |name: &str| plan.model.get(name).and_then(Value::as_str).map(str::to_owned);
+    let (provider, name) = (
+        text("provider").unwrap_or_default(),
+        text("model").unwrap_or_default(),
+    );
+    let base_url = text("base_url");
+    if provider == SCRIPT {
+        return Ok(Arc::new(script(&cwd.join(&name))?));
     }
-    let key = keys.of(&args.provider);
-    if let (Some(variable), None, None) = (key_variable(&args.provider), key, &args.base_url) {
+    let key = keys.of(&provider);
+    if let (Some(variable), None, None) = (key_variable(&provider), key, &base_url) {
         return Err(CliError::configuration(format!(
             "there is no key for {}: the variable {variable} is not set; nothing was changed",
-            args.provider
+            provider
         ))
         .hint(format!("export {variable}=…"))
         .hint("without a key, see a whole run with a scripted model: robot-to demo")
         .hint("a model on this machine needs none: --base-url http://localhost:11434/v1 --model NAME"));
     }
     let config = ModelConfig {
-        base_url: args.base_url.clone(),
+        base_url: base_url.clone(),
         api_key: key.map(str::to_owned),
-        ..ModelConfig::new(&args.provider, &args.model)
+        ..ModelConfig::new(&provider, &name)
     };
     let model = GenaiModel::new(config).map_err(|error| {
         let error = CliError::configuration(format!("{error}; nothing was changed"));
-        if args.provider == DEFAULT_PROVIDER {
+        if provider == DEFAULT_PROVIDER {
             error
         } else {
             error.hint("a file can be played too: --provider script")

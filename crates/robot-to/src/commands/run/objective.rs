@@ -1,6 +1,6 @@
 //! Where the objective comes from: the command line, a file, or standard input.
 
-use crate::args::{Cli, RunArgs};
+use crate::args::{Cli, StartArgs};
 use crate::error::CliError;
 use clap::CommandFactory as _;
 use std::io::{IsTerminal as _, Read as _};
@@ -9,7 +9,7 @@ use std::io::{IsTerminal as _, Read as _};
 const MAX: u64 = 64 * 1024;
 
 /// The objective, not empty.
-pub(super) fn objective(args: &RunArgs) -> Result<String, CliError> {
+pub(super) fn objective(args: &StartArgs) -> Result<String, CliError> {
     let text = match (&args.objective, &args.objective_file) {
         (Some(text), _) => {
             if let Some(command) = mistyped(text) {

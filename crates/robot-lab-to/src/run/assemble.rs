@@ -1,0 +1,155 @@
+//! Puts the parts of a run together: the same for a new run and for one that goes on.
+
+use super::{Halt, RunDir, RunFile, RunId, STATE_VERSION, StartError};
+use crate::clock::Clock;
+use crate::eval::{Code, Eval, Null};
+use crate::log::{Journal, Observer};
+use crate::prompt::{Facts, Prompts};
+use crate::settings::{Place, Plan};
+use crate::shell::Shell;
+use crate::worker::{RobotWorker, Worker};
+use crate::workspace::{Branch, Checkout, Ledger, Oid, RunRepo};
+use crate::world::RealWorld;
+use jiff::Timestamp;
+use robot_exec::{Env, Exec};
+use robot_lab::{Model, TokenBudget};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What a run works with that is no setting.
+pub(super) struct With {
+    pub(super) model: Arc<dyn Model>,
+    pub(super) eval: Option<Arc<dyn Eval>>,
+    pub(super) observers: Vec<Arc<dyn Observer>>,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+/// The parts.
+pub(super) struct Parts {
+    pub(super) place: Place,
+    pub(super) plan: Plan,
+    pub(super) with: With,
+    pub(super) halt: Halt,
+    pub(super) journal: Arc<Journal>,
+    pub(super) dir: RunDir,
+    pub(super) id: RunId,
+    pub(super) base: Oid,
+    pub(super) branch: Option<Branch>,
+    pub(super) started: Timestamp,
+    pub(super) ledger: Ledger,
+    pub(super) zones: RunRepo,
+}
+
+/// Where the private copies of a run are.
+pub(super) fn work_dir(place: &Place, id: &RunId) -> PathBuf {
+    place.work_dir.join("runs").join(id.as_str())
+}
+
+/// Makes workspace and bench, and the world of the run.
+pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
+    let Parts {
+        place,
+        plan,
+        with,
+        halt,
+        journal,
+        dir,
+        id,
+        base,
+        branch,
+        started,
+        ledger,
+        zones,
+    } = parts;
+    let workspace = Checkout::create(&zones, "robot-0").await?;
+    let bench = Checkout::create(&zones, "bench").await?;
+    let eval = with
+        .eval
+        .unwrap_or_else(|| match (&plan.verify_command, &plan.measure) {
+            (None, None) => Arc::new(Null),
+            (verify, measure) => Arc::new(Code {
+                shell: shell(&place, &plan.env, "/bin/sh".into()),
+                verify: verify.clone(),
+                verify_timeout: plan.verify_timeout,
+                measure: measure.clone(),
+            }),
+        });
+    let worker: Arc<dyn Worker> = Arc::new(RobotWorker {
+        model: with.model,
+        shell: shell(&place, &plan.env, find_bash(&place)),
+        max_tool_calls: plan.max_tool_calls,
+        max_retries: plan.max_retries,
+    });
+    let prompts = Prompts::new()?;
+    let system = prompts.system(&Facts {
+        objective: &plan.objective,
+        verify_command: plan.verify_command.as_deref(),
+        measure: plan
+            .measure
+            .as_ref()
+            .map(|measure| (measure.command.as_str(), measure.minimize)),
+        stop_when: plan.policy.stop_when.as_deref(),
+    })?;
+    let state = journal.state();
+    let file = RunFile {
+        version: STATE_VERSION,
+        run_id: id.to_string(),
+        objective: plan.objective.clone(),
+        branch: branch
+            .as_ref()
+            .map(|branch| branch.name().to_owned())
+            .unwrap_or_default(),
+        base,
+        model: worker.name(),
+        verify_command: plan.verify_command.clone(),
+        started,
+        updated: journal.now(),
+        reason: None,
+        state: state.clone(),
+    };
+    let budget = Arc::new(TokenBudget::new(plan.policy.max_tokens, state.usage.total()));
+    Ok(RealWorld {
+        plan,
+        journal,
+        halt,
+        started: Instant::now(),
+        before: Duration::from_millis(state.elapsed_ms),
+        deadline: Instant::now(),
+        dir,
+        file,
+        ledger,
+        zones,
+        branch,
+        workspace,
+        bench,
+        worker,
+        eval,
+        budget,
+        prompts,
+        system,
+        session: None,
+        worked: false,
+        kept: false,
+        holds_work: false,
+    })
+}
+
+fn shell(place: &Place, env: &[String], program: OsString) -> Shell {
+    let host = place
+        .host
+        .iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Shell::new(Exec::new(&place.helper), Env::allow_listed(host, env), program)
+}
+
+/// The user's bash, or the system's shell where there is none.
+fn find_bash(place: &Place) -> OsString {
+    let path = place.host.get("PATH").unwrap_or_default();
+    let found = std::env::split_paths(path)
+        .map(|dir| dir.join("bash"))
+        .find(|bash| bash.is_absolute() && bash.is_file());
+    found.map_or_else(|| "/bin/sh".into(), PathBuf::into_os_string)
+}

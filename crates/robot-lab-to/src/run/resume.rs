@@ -1,0 +1,167 @@
+//! Lets a run of an earlier process go on: the half-done commit is finished, the half-done iteration is given up, and
+//! the counters that end a run begin anew.
+
+use super::assemble::{Parts, With, assemble, work_dir};
+use super::setup::{at, check};
+use super::{Halt, Past, Run, RunId, StartError};
+use crate::driver::World as _;
+use crate::event::{Event, Redactor};
+use crate::iteration::{Phase, Policy, RunState, StopKind, StopReason, decide, effect_of};
+use crate::log::Journal;
+use crate::settings::{Place, Plan};
+use crate::workspace::{Branch, Git, Ledger, Oid, RunRepo, WorkDir};
+use crate::world::RealWorld;
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Run {
+    /// Sets a run up that goes on by `plan`. An error leaves the run as it was.
+    pub(super) async fn set_up_again(
+        place: Place,
+        plan: Plan,
+        past: Past,
+        with: With,
+        halt: &Halt,
+    ) -> Result<(RealWorld, RunId), StartError> {
+        check(&plan)?;
+        let state = past.state();
+        if let Some((what, flag)) = spent(&state, &plan.policy) {
+            return Err(StartError::Configuration(format!(
+                "the run {} has reached its limit: {what}; raise it with {flag}",
+                past.id()
+            )));
+        }
+        let git = Git::find(&place.host).await?;
+        let ledger = Ledger::discover(&git, &place.repo).await?;
+        let branch = Branch::of_run(&past.branch);
+        let tip = tip(&ledger, &branch, &state).await?;
+        let Past {
+            id,
+            dir,
+            file,
+            log,
+            base,
+            started,
+            ..
+        } = past;
+        let redactor = Redactor::new(place.secrets.iter().cloned());
+        let (clock, observers) = (Arc::clone(&with.clock), with.observers.clone());
+        let work = WorkDir::create(&work_dir(&place, &id)).map_err(at(&place.work_dir))?;
+        let zones = RunRepo::create(&git, &ledger, &work, &tip).await?;
+        let journal =
+            Journal::go_on(file, log, clock, redactor, observers, halt.clone()).map_err(at(&dir.log()))?;
+        let mut world = assemble(Parts {
+            place,
+            plan,
+            with,
+            halt: halt.clone(),
+            journal: Arc::new(journal),
+            dir,
+            id: id.clone(),
+            base,
+            branch: Some(branch),
+            started,
+            ledger,
+            zones,
+        })
+        .await?;
+        settle(&mut world, &state).await?;
+        let resumed = Event::RunResumed {
+            run_id: id.to_string(),
+            branch: world.file.branch.clone(),
+            model: world.file.model.clone(),
+            plan: Box::new(world.plan.clone()),
+        };
+        world.journal.append(resumed).map_err(at(&world.dir.log()))?;
+        Ok((world, id))
+    }
+}
+
+/// The limit that is spent, and the flag that raises it.
+fn spent(state: &RunState, policy: &Policy) -> Option<(String, &'static str)> {
+    let elapsed = Duration::from_millis(state.elapsed_ms);
+    if let Some(n) = policy.max_iterations.filter(|n| state.finished() >= *n) {
+        return Some((format!("{n} iterations"), "--max-iterations"));
+    }
+    if let Some(n) = policy.max_tokens.filter(|n| state.usage.total() >= *n) {
+        return Some((format!("{n} tokens"), "--max-tokens"));
+    }
+    let limit = policy.max_time.filter(|limit| elapsed >= *limit)?;
+    Some((format!("{} s", limit.as_secs()), "--max-time"))
+}
+
+/// Where the branch is: where the log left it, or, when a commit was under way, one commit further.
+async fn tip(ledger: &Ledger, branch: &Branch, state: &RunState) -> Result<Oid, StartError> {
+    let missing = |expected: &Oid| {
+        StartError::Configuration(format!(
+            "the branch {} is gone; bring it back with `git branch {0} {expected}` and resume",
+            branch.name()
+        ))
+    };
+    let Some(parent) = &state.parent else {
+        return Err(StartError::Configuration(
+            "the log does not say where the branch is".into(),
+        ));
+    };
+    let tip = ledger
+        .tip(branch)
+        .await
+        .map_err(|error| StartError::Branch(error.into()))?;
+    let tip = tip.ok_or_else(|| missing(parent))?;
+    let committing = matches!(state.phase, Phase::Committing { .. });
+    if tip == *parent || committing {
+        return Ok(tip);
+    }
+    Err(StartError::Configuration(format!(
+        "the branch {} was moved: it is at {}, and the run left it at {}; put it back with `git branch -f {0} {parent}` \
+         to go on, or start a new run from where it is",
+        branch.name(),
+        tip.short(),
+        parent.short(),
+    )))
+}
+
+/// Ends what the earlier process was doing: a commit that it had begun is made, anything else is given up.
+async fn settle(world: &mut RealWorld, state: &RunState) -> Result<(), StartError> {
+    let log = world.dir.log();
+    match &state.phase {
+        Phase::Ready | Phase::Stopped { .. } => Ok(()),
+        Phase::Attempting { candidates } => {
+            for candidate in candidates {
+                let cut_off = Event::Interrupted {
+                    candidate: candidate.key.candidate,
+                    kind: StopKind::Interrupted,
+                    reason: "the process ended in the middle of the iteration".into(),
+                };
+                world.journal.append(cut_off).map_err(at(&log))?;
+            }
+            Ok(())
+        }
+        Phase::Committing { .. } => {
+            let Some(record) = world.journal.last_commit_started() else {
+                return Ok(());
+            };
+            let Some(effect) = effect_of(&record) else {
+                return Ok(());
+            };
+            let Some(input) = world.perform(&record, effect, state).await else {
+                return Ok(());
+            };
+            let policy = world.plan.policy.clone();
+            let events = decide(state, input, &policy).map_err(|illegal| {
+                StartError::Halted(StopReason::new(StopKind::Internal, illegal.to_string()))
+            })?;
+            for event in events {
+                if let Event::Aborted { kind, reason } = event {
+                    return Err(StartError::Halted(StopReason::new(kind, reason)));
+                }
+                let record = world.journal.append(event).map_err(at(&log))?;
+                if let Some(effect) = effect_of(&record) {
+                    let state = world.journal.state();
+                    world.perform(&record, effect, &state).await;
+                }
+            }
+            Ok(())
+        }
+    }
+}
