@@ -164,7 +164,7 @@ mod tests {
                         { "id": "a", "type": "function",
                           "function": { "name": "read", "arguments": "{\"path\":\"x\"}" } },
                         { "id": "b", "type": "function",
-                          "function": { "name": "no_such_name", "arguments": "{\"path\": " } },
+                          "function": { "name": "no_such_name", "arguments": "{\"invalid\":\"{\\\"path\\\": \"}" } },
                     ],
                 },
                 { "role": "tool", "tool_call_id": "a", "content": "1" },

@@ -313,7 +313,7 @@ async fn the_request_has_all_that_the_model_should_see() {
                 "tool_calls": [
                     { "id": "a", "type": "function",
                       "function": { "name": "read", "arguments": "{\"path\":\"x\"}" } },
-                    { "id": "b", "type": "function", "function": { "name": "read", "arguments": "{\"path\": " } },
+                    { "id": "b", "type": "function", "function": { "name": "read", "arguments": "{\"invalid\":\"{\\\"path\\\": \"}" } },
                 ],
             },
             { "role": "tool", "tool_call_id": "a", "content": "1" },
