@@ -28,22 +28,7 @@ impl CommitMessage<'_> {
     pub fn render(&self) -> String {
         let mut text = subject(self.iteration, &self.submission.summary);
         text.push_str("\n\n");
-        let changes: Vec<String> = self
-            .submission
-            .key_changes
-            .iter()
-            .map(|change| clip(&one_line(change), MAX_CHANGE))
-            .collect();
-        for change in changes
-            .iter()
-            .filter(|change| !change.is_empty())
-            .take(MAX_CHANGES)
-        {
-            text.push_str(&format!("- {change}\n"));
-        }
-        if !changes.is_empty() {
-            text.push('\n');
-        }
+        text.push_str(&list(&self.submission.key_changes));
         text.push_str(&format!(
             "Robot-To-Run: {}\nRobot-To-Iteration: {}\n",
             self.run_id, self.iteration
@@ -57,26 +42,66 @@ impl CommitMessage<'_> {
     }
 }
 
+/// The message of a commit that was not accepted, which the user wants on a branch all the same. It has no trailers of
+/// a run, so that nobody takes it for a commit of one.
+pub fn not_accepted(
+    iteration: u32,
+    run_id: &str,
+    outcome: &str,
+    summary: &str,
+    changes: &[String],
+) -> String {
+    format!(
+        "{}\n\nMade in iteration {iteration} of the robot-to run {run_id}, and not committed there: {}.\n\n{}\
+         Robot-To-Attempt: {run_id}/{iteration}\n",
+        first_line(&format!("robot-to {iteration} (not accepted)"), summary),
+        one_line(outcome),
+        list(changes),
+    )
+}
+
+/// The changes that the robot named, and an empty line.
+fn list(changes: &[String]) -> String {
+    let lines = changes.iter().map(|change| clip(&one_line(change), MAX_CHANGE));
+    let mut text: String = lines
+        .filter(|change| !change.is_empty())
+        .take(MAX_CHANGES)
+        .map(|change| format!("- {change}\n"))
+        .collect();
+    if !changes.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
 /// The first line of a commit: at most 72 characters, without control characters.
 pub fn subject(iteration: u32, summary: &str) -> String {
+    first_line(&format!("robot-to {iteration}"), summary)
+}
+
+fn first_line(head: &str, summary: &str) -> String {
     let summary = one_line(summary);
     let summary = if summary.is_empty() {
         "no summary".to_owned()
     } else {
         summary
     };
-    clip(&format!("robot-to {iteration}: {summary}"), MAX_SUBJECT)
+    clip(&format!("{head}: {summary}"), MAX_SUBJECT)
 }
 
 /// The text in one line, with runs of white space, control characters and marks that reorder text as one space.
 pub fn one_line(text: &str) -> String {
-    let reorders =
-        |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let clean: String = text
-        .chars()
-        .map(|c| if c.is_control() || reorders(c) { ' ' } else { c })
-        .collect();
+    let clean: String = text.chars().map(|c| if steers(c) { ' ' } else { c }).collect();
     clean.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a character is no text: it controls a terminal, or reorders what is around it.
+pub fn steers(c: char) -> bool {
+    let reorders = matches!(
+        c,
+        '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    c.is_control() || reorders
 }
 
 /// The first characters of a text, with `…` in place of the rest.
@@ -123,6 +148,24 @@ mod tests {
             text,
             "robot-to 3: --amend #x Signed-off-by: someone [31m\n\n- a Robot-To-Run: forged\n\n\
              Robot-To-Run: 20261130-010203-abcdef\nRobot-To-Iteration: 3\nRobot-To-Score: verify=true\n"
+        );
+    }
+
+    #[test]
+    fn what_was_not_accepted_says_so_and_carries_no_trailer_of_a_run() {
+        let changes = ["a\nRobot-To-Run: forged".to_owned(), String::new()];
+        let text = not_accepted(
+            2,
+            "20261130-010203-abcdef",
+            "the gate failed",
+            "x\u{1b}[2J\ny",
+            &changes,
+        );
+        assert_eq!(
+            text,
+            "robot-to 2 (not accepted): x [2J y\n\n\
+             Made in iteration 2 of the robot-to run 20261130-010203-abcdef, and not committed there: the gate failed.\n\n\
+             - a Robot-To-Run: forged\n\nRobot-To-Attempt: 20261130-010203-abcdef/2\n"
         );
     }
 

@@ -2,8 +2,8 @@
 
 use crate::exit::Exit;
 use robot_lab_to::iteration::StopKind;
-use robot_lab_to::run::{PastError, StartError};
-use robot_lab_to::workspace::{BranchError, StartError as RepositoryError};
+use robot_lab_to::run::{LogError, PastError, StartError};
+use robot_lab_to::workspace::{AdoptError, BranchError, StartError as RepositoryError};
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -89,16 +89,38 @@ impl From<StartError> for CliError {
             StartError::Halted(_) | StartError::Zone(_) | StartError::Io { .. } => Exit::Environment,
             StartError::Prompt(_) => Exit::Internal,
         };
-        let mut message = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            message.push_str(&format!("\n  because: {error}"));
-            cause = error.source();
-        }
         Self {
             exit,
-            message,
+            message: with_causes(&error),
             hints: Vec::new(),
         }
     }
+}
+
+impl From<LogError> for CliError {
+    fn from(error: LogError) -> Self {
+        Self::configuration(error.to_string())
+    }
+}
+
+impl From<AdoptError> for CliError {
+    fn from(error: AdoptError) -> Self {
+        let message = with_causes(&error);
+        match error {
+            AdoptError::Exists(_) | AdoptError::ParentGone { .. } => Self::configuration(message),
+            AdoptError::Branch(BranchError::Invalid(_)) => Self::configuration(message),
+            _ => Self::environment(message),
+        }
+    }
+}
+
+/// The error, and what caused it.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        message.push_str(&format!("\n  because: {error}"));
+        cause = error.source();
+    }
+    message
 }

@@ -45,6 +45,10 @@ fn main() -> ExitCode {
             }
             Some(Command::Demo(demo)) => commands::demo::run(demo).await,
             Some(Command::Runs(runs)) => commands::runs::run(&runs).await,
+            Some(Command::Status(look)) => commands::status::run(&look).await,
+            Some(Command::Attempts(look)) => commands::attempts::run(&look).await,
+            Some(Command::Show(which)) => commands::show::run(&which).await,
+            Some(Command::Apply(which)) => commands::apply::run(&which).await,
         }
     });
     // A worker that is stuck in a system call must not hold the end up.

@@ -46,6 +46,10 @@ pub fn read_log(path: &Path) -> io::Result<ReadLog> {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, text));
             }
         }
+        // What another process adds meanwhile is not part of what was read.
+        if !whole {
+            break;
+        }
     }
     Ok(log)
 }

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use robot_exec::{Env, Exec};
 use robot_lab::{Model, TokenBudget};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -44,8 +44,8 @@ pub(super) struct Parts {
 }
 
 /// Where the private copies of a run are.
-pub(super) fn work_dir(place: &Place, id: &RunId) -> PathBuf {
-    place.work_dir.join("runs").join(id.as_str())
+pub(super) fn work_dir(root: &Path, id: &RunId) -> PathBuf {
+    root.join("runs").join(id.as_str())
 }
 
 /// Makes workspace and bench, and the world of the run.

@@ -3,6 +3,7 @@
 mod assemble;
 mod halt;
 mod id;
+mod logged;
 mod past;
 mod resume;
 mod setup;
@@ -10,6 +11,7 @@ mod store;
 
 pub use halt::Halt;
 pub use id::{RunId, slug};
+pub use logged::{Began, Gate, LogError, Logged, LoggedIteration};
 pub use past::{Past, PastError};
 pub use setup::StartError;
 pub use store::{RunDir, RunFile, STATE_VERSION};

@@ -1,6 +1,6 @@
 //! A run of an earlier process: found, held, and read from its log.
 
-use super::{RunDir, RunId};
+use super::{Began, RunDir, RunId};
 use crate::event::{Event, LOG_VERSION, Record};
 use crate::iteration::{RunState, StopKind};
 use crate::log::{ReadLog, read_log};
@@ -109,42 +109,25 @@ impl Past {
             return Err(PastError::Held { id });
         };
         let log = read_log(&dir.log()).map_err(|error| unreadable(error.to_string()))?;
-        let mut began = None;
-        let mut last = None;
-        for record in &log.records {
-            match &record.event {
-                Event::RunStarted {
-                    version,
-                    plan,
-                    branch,
-                    base,
-                    ..
-                } => {
-                    if *version > LOG_VERSION {
-                        return Err(PastError::Newer { id, found: *version });
-                    }
-                    began = Some((branch.clone(), base.clone(), record.ts));
-                    last = Some(plan.as_ref().clone());
-                }
-                Event::RunResumed { plan, .. } => last = Some(plan.as_ref().clone()),
-                _ => {}
-            }
-        }
-        match (began, last) {
-            (Some((branch, base, started)), Some(plan)) => Ok(Self {
-                id,
-                dir,
-                file,
-                log,
-                plan,
-                branch,
-                base,
-                started,
-            }),
-            _ => Err(unreadable(
+        let Some(began) = Began::of(&log.records) else {
+            return Err(unreadable(
                 "its log does not say how it began; it ended before its first iteration".into(),
-            )),
+            ));
+        };
+        if began.version > LOG_VERSION {
+            let found = began.version;
+            return Err(PastError::Newer { id, found });
         }
+        Ok(Self {
+            id,
+            dir,
+            file,
+            plan: began.plan.clone(),
+            branch: began.branch.to_owned(),
+            base: began.base.clone(),
+            started: began.started,
+            log,
+        })
     }
 
     /// The run.
@@ -164,7 +147,7 @@ impl Past {
 }
 
 /// Whether a run has done what was asked.
-fn is_complete(records: &[Record]) -> bool {
+pub(super) fn is_complete(records: &[Record]) -> bool {
     records.iter().rev().find_map(|record| match &record.event {
         Event::Aborted { kind, .. } => Some(matches!(
             kind,

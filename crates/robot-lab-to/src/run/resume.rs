@@ -46,7 +46,7 @@ impl Run {
         } = past;
         let redactor = Redactor::new(place.secrets.iter().cloned());
         let (clock, observers) = (Arc::clone(&with.clock), with.observers.clone());
-        let work = WorkDir::create(&work_dir(&place, &id)).map_err(at(&place.work_dir))?;
+        let work = WorkDir::create(&work_dir(&place.work_dir, &id)).map_err(at(&place.work_dir))?;
         let zones = RunRepo::create(&git, &ledger, &work, &tip).await?;
         let journal =
             Journal::go_on(file, log, clock, redactor, observers, halt.clone()).map_err(at(&dir.log()))?;

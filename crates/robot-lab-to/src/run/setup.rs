@@ -135,7 +135,7 @@ async fn prepare(
             .append(Event::Notice { message })
             .map_err(at(&dir.log()))?;
     }
-    let work = WorkDir::create(&work_dir(&place, id)).map_err(at(&place.work_dir))?;
+    let work = WorkDir::create(&work_dir(&place.work_dir, id)).map_err(at(&place.work_dir))?;
     traces.work = Some(work.clone());
     let base = ledger.base().clone();
     let zones = RunRepo::create(git, &ledger, &work, &base).await?;

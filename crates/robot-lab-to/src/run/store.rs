@@ -9,9 +9,14 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The version of `run.json`.
 pub const STATE_VERSION: u32 = 1;
+
+/// How often a lock is tried, and how long it is waited in between.
+const ASKERS: u32 = 20;
+const ASKING: Duration = Duration::from_millis(10);
 
 /// `run.json`: what lists and resumes a run. It is made from the log and can be made again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,14 +105,14 @@ impl RunDir {
             .create_new(true)
             .mode(0o600)
             .open(self.log())?;
-        log.try_lock().map_err(io::Error::from)?;
+        lock(&log).map_err(io::Error::from)?;
         Ok(log)
     }
 
     /// Opens the log of an earlier process and holds the run; `None` when another process does.
     pub(super) fn hold_log(&self) -> io::Result<Option<File>> {
         let log = OpenOptions::new().append(true).open(self.log())?;
-        match log.try_lock() {
+        match lock(&log) {
             Ok(()) => Ok(Some(log)),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
@@ -162,9 +167,40 @@ impl RunDir {
     }
 }
 
+/// Holds a run. Somebody who only asks whether it is held does so for an instant, and is no other process at work.
+fn lock(log: &File) -> Result<(), TryLockError> {
+    for _ in 0..ASKERS {
+        match log.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(ASKING),
+            done => return done,
+        }
+    }
+    log.try_lock()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_asks_whether_a_run_is_held_does_not_hold_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = RunDir::create(dir.path(), &id()).unwrap();
+        drop(run.create_log().unwrap());
+        let asker = File::open(run.log()).unwrap();
+        asker.lock_shared().unwrap();
+        let asking = std::thread::spawn(move || {
+            std::thread::sleep(ASKING * 3);
+            drop(asker);
+        });
+        let held = run.hold_log().unwrap();
+        assert!(held.is_some());
+        asking.join().unwrap();
+        assert!(
+            run.hold_log().unwrap().is_none(),
+            "a process that holds it is not waited for"
+        );
+    }
 
     fn id() -> RunId {
         RunId::parse("20261130-010203-abcdef").unwrap()

@@ -83,8 +83,7 @@ pub struct Patch {
 impl RunRepo {
     /// The paths in which `tree` differs from `parent`; both may be commits or trees.
     pub async fn changed_paths(&self, parent: &Oid, tree: &Oid) -> Result<Vec<Change>, GitError> {
-        let listed = self
-            .diff(&["--raw", "-z", "--abbrev=64"], parent, tree)
+        let listed = diff(self.call(), &["--raw", "-z", "--abbrev=64"], parent, tree)
             .run()
             .await?;
         changes(&listed).ok_or_else(|| GitError::Output {
@@ -94,48 +93,57 @@ impl RunRepo {
 
     /// How much `tree` changes.
     pub async fn diff_stat(&self, parent: &Oid, tree: &Oid) -> Result<DiffStat, GitError> {
-        let listed = self.diff(&["--numstat", "-z"], parent, tree).run().await?;
-        let mut stat = DiffStat::default();
-        for entry in listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
-            let mut counts = entry.splitn(3, |byte| *byte == b'\t').map(number);
-            stat.files += 1;
-            stat.added += counts.next().unwrap_or_default();
-            stat.removed += counts.next().unwrap_or_default();
-        }
-        Ok(stat)
+        diff_stat(self.call(), parent, tree).await
     }
 
     /// The patch, at most `cap` bytes of it.
     pub async fn patch(&self, parent: &Oid, tree: &Oid, cap: usize) -> Result<Patch, GitError> {
-        let output = self
-            .diff(&["--patch", "--full-index"], parent, tree)
-            .first(cap)
-            .output()
-            .await?;
-        if output.code != Some(0) && !output.truncated {
-            let command = "git diff-tree --patch".to_owned();
-            return Err(GitError::Failed {
-                command,
-                code: output.code,
-                stderr: output.stderr,
-            });
-        }
-        Ok(Patch {
-            bytes: output.stdout,
-            truncated: output.truncated,
-        })
+        patch(self.call(), parent, tree, cap).await
     }
+}
 
-    fn diff(&self, options: &[&str], parent: &Oid, tree: &Oid) -> Call {
-        let call = self.call().args([
-            "diff-tree",
-            "-r",
-            "--no-renames",
-            "--no-ext-diff",
-            "--no-textconv",
-        ]);
-        call.args(options).args([parent.as_str(), tree.as_str(), "--"])
+/// How much `tree` changes, by a call in a repository that has both.
+pub(super) async fn diff_stat(call: Call, parent: &Oid, tree: &Oid) -> Result<DiffStat, GitError> {
+    let listed = diff(call, &["--numstat", "-z"], parent, tree).run().await?;
+    let mut stat = DiffStat::default();
+    for entry in listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
+        let mut counts = entry.splitn(3, |byte| *byte == b'\t').map(number);
+        stat.files += 1;
+        stat.added += counts.next().unwrap_or_default();
+        stat.removed += counts.next().unwrap_or_default();
     }
+    Ok(stat)
+}
+
+/// The first `cap` bytes of the patch, by a call in a repository that has both.
+pub(super) async fn patch(call: Call, parent: &Oid, tree: &Oid, cap: usize) -> Result<Patch, GitError> {
+    let output = diff(call, &["--patch", "--full-index"], parent, tree)
+        .first(cap)
+        .output()
+        .await?;
+    if output.code != Some(0) && !output.truncated {
+        let command = "git diff-tree --patch".to_owned();
+        return Err(GitError::Failed {
+            command,
+            code: output.code,
+            stderr: output.stderr,
+        });
+    }
+    Ok(Patch {
+        bytes: output.stdout,
+        truncated: output.truncated,
+    })
+}
+
+fn diff(call: Call, options: &[&str], parent: &Oid, tree: &Oid) -> Call {
+    let call = call.args([
+        "diff-tree",
+        "-r",
+        "--no-renames",
+        "--no-ext-diff",
+        "--no-textconv",
+    ]);
+    call.args(options).args([parent.as_str(), tree.as_str(), "--"])
 }
 
 /// Line counts are decimal; git prints `-` for binary files.

@@ -106,10 +106,15 @@ pub(super) async fn find_top(git: &Git, cwd: &Path) -> Result<PathBuf, StartErro
     Ok(path(git, cwd, &["--show-toplevel"]).await?)
 }
 
+/// The git directory of the checkout around `cwd`.
+pub(super) async fn find_git_dir(git: &Git, cwd: &Path) -> Result<PathBuf, StartError> {
+    Ok(path(git, cwd, &["--absolute-git-dir"]).await?)
+}
+
 pub(super) async fn discover(git: &Git, cwd: &Path) -> Result<Facts, StartError> {
     let top = find_top(git, cwd).await?;
     let subdir = path(git, cwd, &["--show-prefix"]).await?;
-    let git_dir = path(git, cwd, &["--absolute-git-dir"]).await?;
+    let git_dir = find_git_dir(git, cwd).await?;
     let common = path(git, cwd, &["--path-format=absolute", "--git-common-dir"]).await?;
     let objects = path(git, cwd, &["--path-format=absolute", "--git-path", "objects"]).await?;
     let exclude_file = path(

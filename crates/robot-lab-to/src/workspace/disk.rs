@@ -50,6 +50,24 @@ impl WorkDir {
         Ok(Self { path })
     }
 
+    /// The directory of an earlier or another process, as it is; `None` when there is none.
+    pub fn existing(path: &Path) -> io::Result<Option<Self>> {
+        match path.join(MARKER).symlink_metadata() {
+            Ok(_) => Ok(Some(Self {
+                path: path.canonicalize()?,
+            })),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// The directory itself.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -1,5 +1,6 @@
 //! The user's repository, and the only four things that a run changes in it: a new branch, one line in
-//! `info/exclude`, the objects of accepted commits, and the branch again, always by compare-and-swap.
+//! `info/exclude`, the objects of accepted commits, and the branch again, always by compare-and-swap. What the user
+//! takes over by hand is in `adopt.rs`.
 
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
@@ -58,7 +59,7 @@ impl Branch {
         &self.name
     }
 
-    fn reference(&self) -> String {
+    pub(super) fn reference(&self) -> String {
         format!("refs/heads/{}", self.name)
     }
 }
@@ -170,10 +171,22 @@ impl Ledger {
     /// Makes the branch `robot-to/<slug_and_id>` at the base; when a branch named `robot-to` is in the way,
     /// `robot-to-<slug_and_id>`. It is not checked out, and an existing one is never moved.
     pub async fn create_branch(&self, slug_and_id: &str) -> Result<Branch, BranchError> {
+        let branch = self.branch_named(slug_and_id).await?;
+        let reference = branch.reference();
+        let base = self.base();
+        match self.swap(&reference, base, &base.zero(), "robot-to: start").await {
+            Ok(()) => Ok(branch),
+            Err(error) if self.resolve(&reference).await?.is_none() => Err(error.into()),
+            Err(_) => Err(BranchError::Exists(branch.name)),
+        }
+    }
+
+    /// The branch of this name, with the prefix that is free. Makes nothing.
+    pub(super) async fn branch_named(&self, name: &str) -> Result<Branch, BranchError> {
         let blocked = self.resolve("refs/heads/robot-to").await?.is_some();
         let prefix = if blocked { "robot-to-" } else { "robot-to/" };
         let branch = Branch {
-            name: format!("{prefix}{slug_and_id}"),
+            name: format!("{prefix}{name}"),
         };
         let reference = branch.reference();
         let valid = self
@@ -184,12 +197,7 @@ impl Ledger {
         if valid.code != Some(0) {
             return Err(BranchError::Invalid(branch.name));
         }
-        let base = self.base();
-        match self.swap(&reference, base, &base.zero(), "robot-to: start").await {
-            Ok(()) => Ok(branch),
-            Err(error) if self.resolve(&reference).await?.is_none() => Err(error.into()),
-            Err(_) => Err(BranchError::Exists(branch.name)),
-        }
+        Ok(branch)
     }
 
     /// The commit that the branch points to; none when it was deleted.
@@ -323,7 +331,7 @@ impl Ledger {
         Some(line)
     }
 
-    fn call(&self) -> Call {
+    pub(super) fn call(&self) -> Call {
         let Identity { name, email } = self.identity();
         // For the log of the branch, which git keeps.
         self.git
@@ -332,7 +340,13 @@ impl Ledger {
             .env("GIT_COMMITTER_EMAIL", email)
     }
 
-    async fn swap(&self, reference: &str, new: &Oid, old: &Oid, why: &str) -> Result<(), GitError> {
+    pub(super) async fn swap(
+        &self,
+        reference: &str,
+        new: &Oid,
+        old: &Oid,
+        why: &str,
+    ) -> Result<(), GitError> {
         let args = [
             "update-ref",
             "--no-deref",
@@ -345,7 +359,7 @@ impl Ledger {
         self.call().args(args).run().await.map(drop)
     }
 
-    async fn resolve(&self, reference: &str) -> Result<Option<Oid>, GitError> {
+    pub(super) async fn resolve(&self, reference: &str) -> Result<Option<Oid>, GitError> {
         let wanted = format!("{reference}^{{commit}}");
         let args = [
             "rev-parse",

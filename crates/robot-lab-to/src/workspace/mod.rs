@@ -12,6 +12,7 @@
 //!        └── accept: compare-and-swap ── RunRepo: commit_tree ──────────┘
 //! ```
 //!
+//! - A second door opens only when the user asks: [`Ledger::adopt`] makes a branch of what was not accepted.
 //! - What is graded and committed is always a tree id, never a directory.
 //! - A robot's `.git` is read by nobody: snapshots use the run repository and an index outside the checkout.
 //! - All git runs through one hardened runner; a repository cannot make it execute anything.
@@ -45,6 +46,8 @@
 
 use std::path::PathBuf;
 
+mod adopt;
+mod archive;
 mod checkout;
 mod config_text;
 mod diff;
@@ -59,6 +62,8 @@ mod run_repo;
 mod snapshot;
 mod throw_away;
 
+pub use adopt::AdoptError;
+pub use archive::{Archive, Kept};
 pub use checkout::Checkout;
 pub use diff::{Change, DiffStat, Entry, Mode, Patch};
 pub use discover::StartError;

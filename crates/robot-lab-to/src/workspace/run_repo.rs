@@ -57,17 +57,7 @@ impl RunRepo {
     /// `tip` is the commit that robots start from: the base at first, the tip of the run branch on resume.
     pub async fn create(git: &Git, ledger: &Ledger, work: &WorkDir, tip: &Oid) -> Result<Self, ZoneError> {
         let facts = &ledger.facts;
-        let shared = Shared {
-            git: git.clone(),
-            work: work.clone(),
-            excludes: facts.excludes.clone(),
-            settings: facts.settings.clone(),
-            identity: facts.identity.clone(),
-            format: facts.format.clone(),
-        };
-        let zones = Self {
-            shared: Arc::new(shared),
-        };
+        let zones = Self::open(git, ledger, work);
         let (run, visible) = (work.run_git(), work.visible_git());
         for dir in [&run, &visible] {
             zones.init(dir).await?;
@@ -90,6 +80,23 @@ impl RunRepo {
         write(&visible.join("config"), &zones.config().bare().text())?;
         zones.publish(tip).await?;
         Ok(zones)
+    }
+
+    /// Takes the repositories of a run as they are. Another process may be at work in them.
+    #[must_use]
+    pub fn open(git: &Git, ledger: &Ledger, work: &WorkDir) -> Self {
+        let facts = &ledger.facts;
+        let shared = Shared {
+            git: git.clone(),
+            work: work.clone(),
+            excludes: facts.excludes.clone(),
+            settings: facts.settings.clone(),
+            identity: facts.identity.clone(),
+            format: facts.format.clone(),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
     }
 
     async fn init(&self, dir: &Path) -> Result<(), ZoneError> {
@@ -192,6 +199,8 @@ impl RunRepo {
             path: tmp.clone(),
             source,
         };
+        // The end of a run takes it away.
+        super::disk::private_dir(&tmp).map_err(failed)?;
         let mut pack = tempfile::tempfile_in(&tmp).map_err(failed)?;
         let out = pack.try_clone().map_err(failed)?;
         let call = self

@@ -1,11 +1,13 @@
 //! The command line.
 
 mod demo;
+mod look;
 mod plan;
 mod run;
 mod runs;
 
 pub(crate) use demo::DemoArgs;
+pub(crate) use look::{IterationArgs, LookArgs, PlaceArgs};
 pub(crate) use plan::written;
 pub(crate) use run::{DEFAULT_PROVIDER, RunArgs};
 pub(crate) use runs::RunsArgs;
@@ -58,6 +60,14 @@ pub(crate) enum Command {
     Resume(Box<ResumeArgs>),
     /// List the runs of this repository
     Runs(RunsArgs),
+    /// Show how a run stands, also while it is under way
+    Status(LookArgs),
+    /// List what a run made, did not commit, and kept
+    Attempts(LookArgs),
+    /// Show an iteration in full: what was said of it, what the gate printed, its patch
+    Show(IterationArgs),
+    /// Make a branch of an attempt that was not committed; your checkout stays as it is
+    Apply(IterationArgs),
 }
 
 /// Flags of `robot-to resume`.
@@ -83,7 +93,11 @@ Examples:
   Afterwards:
     git log robot-to/…        the accepted commits
     robot-to runs             all runs of this repository
+    robot-to status           how the latest one stands
     robot-to resume           let the latest one go on
+    robot-to attempts         what it tried and did not commit
+    robot-to show 2           its second iteration in full
+    robot-to apply 2          a branch of that attempt, to merge by hand
 
 Exit codes:
   0    complete (target, stop condition, nothing to do) or a limit reached

@@ -1,8 +1,13 @@
 //! What each command does.
 
+pub(crate) mod apply;
+pub(crate) mod attempts;
 pub(crate) mod demo;
+mod look;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod show;
+pub(crate) mod status;
 
 use crate::error::CliError;
 use std::path::PathBuf;

@@ -149,7 +149,7 @@ pub(super) fn helper() -> PathBuf {
 }
 
 /// `$XDG_STATE_HOME/robot-to`, or its usual place.
-fn state_dir() -> Result<PathBuf, CliError> {
+pub(super) fn state_dir() -> Result<PathBuf, CliError> {
     let absolute = |name: &str| {
         std::env::var_os(name)
             .map(PathBuf::from)

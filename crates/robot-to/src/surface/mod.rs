@@ -1,14 +1,43 @@
 //! What people and programs see of a run.
 
+mod attempts;
 mod jsonl;
+mod page;
 mod plain;
+mod status;
 mod summary;
 
+pub(crate) use attempts::Row;
 pub(crate) use jsonl::Jsonl;
+pub(crate) use page::{Made, Page};
 pub(crate) use plain::Plain;
+pub(crate) use status::{Places, Status};
 pub(crate) use summary::summary;
 
+use robot_lab_to::commit_message::steers;
+use robot_lab_to::workspace::DiffStat;
 use std::io::IsTerminal as _;
+
+/// How much a change changes.
+pub(crate) fn extent(stat: &DiffStat) -> String {
+    let files = if stat.files == 1 { "file" } else { "files" };
+    format!("+{} −{} in {} {files}", stat.added, stat.removed, stat.files)
+}
+
+/// A text of several lines in which everything that would steer a terminal is spelled out.
+pub(crate) fn printable(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => clean.push(c),
+            // As terminals echo them: escape is ^[.
+            '\0'..='\x1f' => clean.extend(['^', char::from(c as u8 ^ 0x40)]),
+            c if steers(c) => clean.push_str(&format!("<U+{:04X}>", u32::from(c))),
+            c => clean.push(c),
+        }
+    }
+    clean
+}
 
 /// A text as one word of a shell command.
 pub(crate) fn shell_word(text: &str) -> String {
@@ -31,6 +60,13 @@ impl Style {
     pub(crate) fn for_stderr(no_colour: bool) -> Self {
         Self {
             colour: std::io::stderr().is_terminal() && !no_colour,
+        }
+    }
+
+    /// Colours for standard output, when it is a terminal and nobody asked for none.
+    pub(crate) fn for_stdout(no_colour: bool) -> Self {
+        Self {
+            colour: std::io::stdout().is_terminal() && !no_colour,
         }
     }
 
@@ -57,6 +93,11 @@ impl Style {
         self.paint("2", text)
     }
 
+    /// A place in a file.
+    pub(crate) fn place(self, text: &str) -> String {
+        self.paint("36", text)
+    }
+
     /// Something important.
     pub(crate) fn bold(self, text: &str) -> String {
         self.paint("1", text)
@@ -66,6 +107,14 @@ impl Style {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_steers_a_terminal_is_spelled_out() {
+        assert_eq!(
+            printable("a\x1b[2J\r\n\tb\u{7f}\u{9b}31m\u{202e}\u{61c}é"),
+            "a^[[2J^M\n\tb<U+007F><U+009B>31m<U+202E><U+061C>é"
+        );
+    }
 
     #[test]
     fn a_word_of_a_shell_stays_one_word() {

@@ -142,7 +142,7 @@ pub(super) fn count(n: u64) -> String {
 }
 
 /// The line of an event; `None` for events that people need not see.
-fn line(style: Style, event: &Event) -> Option<String> {
+pub(super) fn line(style: Style, event: &Event) -> Option<String> {
     let text = |text: &str| clip(&one_line(text), MAX_TEXT);
     let line = match event {
         Event::Notice { message } => format!("note: {}", text(message)),

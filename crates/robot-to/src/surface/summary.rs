@@ -1,7 +1,7 @@
 //! The end of a run, in a few lines.
 
 use super::plain::{clock, count};
-use super::shell_word;
+use super::{extent, shell_word};
 use crate::exit::Exit;
 use robot_lab_to::run::RunReport;
 use std::path::Path;
@@ -33,12 +33,7 @@ pub(crate) fn summary(report: &RunReport, cwd: &Path) -> String {
         count(state.usage.input),
         count(state.usage.output)
     ));
-    let diff = &report.diff;
-    let files = if diff.files == 1 { "file" } else { "files" };
-    text.push_str(&format!(
-        "Changes:    +{} −{} in {} {files}\n",
-        diff.added, diff.removed, diff.files
-    ));
+    text.push_str(&format!("Changes:    {}\n", extent(&report.diff)));
     text.push_str(&format!("Notes:      {}\n", short(&report.notes)));
     text.push_str(&format!("Log:        {}\n", short(&report.log)));
     if let Some(attempts) = &report.attempts {

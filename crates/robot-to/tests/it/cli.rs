@@ -54,6 +54,26 @@ fn the_help_of_the_demo() {
 }
 
 #[test]
+fn the_help_of_a_status() {
+    assert_snapshot!(help_of(&["status", "--help"]));
+}
+
+#[test]
+fn the_help_of_attempts() {
+    assert_snapshot!(help_of(&["attempts", "--help"]));
+}
+
+#[test]
+fn the_help_of_showing() {
+    assert_snapshot!(help_of(&["show", "--help"]));
+}
+
+#[test]
+fn the_help_of_applying() {
+    assert_snapshot!(help_of(&["apply", "--help"]));
+}
+
+#[test]
 fn the_version_is_printed() {
     assert_eq!(
         help_of(&["--version"]),
@@ -88,6 +108,9 @@ fn mistakes_are_named_with_what_helps() {
         (&["--objective-file", "no-such-file"], &["no-such-file"]),
         (&["runs"], &["not in a git repository"]),
         (&["runs", "more"], &["more"]),
+        (&["status"], &["not in a git repository"]),
+        (&["show", "two"], &["<ITER>", "two"]),
+        (&["apply"], &["<ITER>"]),
     ] {
         let finished = run(arguments);
         finished.assert_code(2);

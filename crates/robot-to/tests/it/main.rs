@@ -8,6 +8,7 @@
     reason = "a helper of the tests fails its test by panicking"
 )]
 
+mod attempts;
 mod checks;
 mod cli;
 mod demo;
