@@ -46,6 +46,8 @@ pub struct Plan {
     pub verify_timeout: Duration,
     /// The number that must get better.
     pub measure: Option<Measure>,
+    /// Files that no robot may change: git pathspecs from the top of the repository.
+    pub protect_paths: Vec<String>,
     /// How long a robot may work in one iteration.
     pub iteration_timeout: Duration,
     /// Tool calls of one iteration.
@@ -69,6 +71,7 @@ impl Default for Plan {
             verify_command: None,
             verify_timeout: Duration::from_secs(600),
             measure: None,
+            protect_paths: Vec::new(),
             iteration_timeout: Duration::from_secs(3_600),
             max_tool_calls: robot_lab::robot::DEFAULT_MAX_TOOL_CALLS,
             max_retries: 2,

@@ -1,6 +1,7 @@
 //! Errors as users see them: what failed, what caused it, what to do next.
 
 use crate::exit::Exit;
+use robot_lab_to::guard::LockError;
 use robot_lab_to::iteration::StopKind;
 use robot_lab_to::run::{LogError, PastError, StartError};
 use robot_lab_to::workspace::{AdoptError, BranchError, StartError as RepositoryError};
@@ -87,6 +88,8 @@ impl From<StartError> for CliError {
             | StartError::Branch(_) => Exit::Configuration,
             StartError::Halted(reason) if reason.kind == StopKind::Interrupted => Exit::Interrupted,
             StartError::Halted(_) | StartError::Zone(_) | StartError::Io { .. } => Exit::Environment,
+            StartError::Lock(LockError::MatchesNothing(_)) => Exit::Configuration,
+            StartError::Lock(_) => Exit::Environment,
             StartError::Prompt(_) => Exit::Internal,
         };
         Self {

@@ -211,6 +211,14 @@ pub enum Event {
         learnings: Vec<String>,
         repeat: bool,
     },
+    /// The candidate changes locked files: the outcome of the iteration.
+    #[serde(rename = "iteration:tampered")]
+    Tampered {
+        candidate: u32,
+        summary: String,
+        paths: Vec<String>,
+        tree: Oid,
+    },
     /// The iteration ran into an error that is neither permanent nor the environment's: its outcome.
     #[serde(rename = "agent:run:error")]
     AgentError {
@@ -308,6 +316,7 @@ impl Event {
                 | Self::GateFailure { .. }
                 | Self::NoImprovement { .. }
                 | Self::NoChange { .. }
+                | Self::Tampered { .. }
                 | Self::AgentError { .. }
                 | Self::Interrupted { .. }
         )

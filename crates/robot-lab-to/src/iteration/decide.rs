@@ -32,7 +32,7 @@ pub enum Input {
         /// Whose.
         key: Key,
         /// The tree, or why there is none; `Err` when a signal or the environment came between.
-        result: Result<Result<Oid, Vec<String>>, StopReason>,
+        result: Result<Result<Taken, Vec<String>>, StopReason>,
     },
     /// A tree was graded; `Err` when a signal or the environment came between.
     Graded {
@@ -55,6 +55,15 @@ pub enum Input {
         /// Why, and why the run ends.
         reason: StopReason,
     },
+}
+
+/// A workspace as a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The tree.
+    pub tree: Oid,
+    /// Locked files in which it differs from the base.
+    pub tampered: Vec<String>,
 }
 
 /// How a robot's turn ended.
@@ -280,7 +289,7 @@ fn turn_ended(candidate: &Candidate, end: TurnEnd, policy: &Policy) -> Vec<Event
 fn snapshotted(
     state: &RunState,
     candidate: &Candidate,
-    result: Result<Result<Oid, Vec<String>>, StopReason>,
+    result: Result<Result<Taken, Vec<String>>, StopReason>,
     policy: &Policy,
 ) -> Vec<Event> {
     let Key {
@@ -304,8 +313,14 @@ fn snapshotted(
             };
             vec![done(None, &refused), repair_or_fail(candidate, &failure, policy)]
         }
-        Ok(Ok(tree)) => {
+        Ok(Ok(Taken { tree, tampered })) => {
             let next = match &candidate.gate_failure {
+                _ if !tampered.is_empty() => Event::Tampered {
+                    candidate: number,
+                    summary: summary(candidate),
+                    paths: tampered,
+                    tree: tree.clone(),
+                },
                 _ if Some(&tree) == state.parent_tree.as_ref() => no_change(candidate, false),
                 _ if state.seen.contains(&tree) => no_change(candidate, true),
                 // The repair changed nothing, so grading it again would say the same.

@@ -13,7 +13,7 @@ mod stop;
 mod tests;
 mod verdict;
 
-pub use decide::{Illegal, Input, TurnEnd, decide};
+pub use decide::{Illegal, Input, Taken, TurnEnd, decide};
 pub use effect::{Effect, effect_of};
 pub use state::{Candidate, Phase, RunState, Step};
 pub use stop::{Policy, StopKind, StopReason};

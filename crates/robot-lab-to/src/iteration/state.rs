@@ -347,7 +347,10 @@ impl RunState {
                     stop.map(|kind| StopReason::new(kind, stop_text.clone().unwrap_or_default()));
                 self.phase = Phase::Ready;
             }
-            Event::CommitFailed { .. } | Event::Failure { .. } | Event::AgentError { .. } => self.failed(),
+            Event::CommitFailed { .. }
+            | Event::Failure { .. }
+            | Event::Tampered { .. }
+            | Event::AgentError { .. } => self.failed(),
             Event::GateFailure { tree, .. } => {
                 self.seen.extend(tree.clone());
                 self.failed();

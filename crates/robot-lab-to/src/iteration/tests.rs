@@ -116,13 +116,24 @@ impl World {
                 let result = match self.roll() {
                     (0, true, true) => Err(StopReason::environment("disk")),
                     (1, true, _) => Ok(Err(vec!["too large".into()])),
-                    (2, _, _) => Ok(Ok(self.branch.1.clone())),
-                    (n, a, _) => Ok(Ok(oid(10 + u64::from(n) * 2 + u64::from(a)))),
+                    (2, _, _) => Ok(Ok(Taken {
+                        tree: self.branch.1.clone(),
+                        tampered: vec![],
+                    })),
+                    (3, true, false) => Ok(Ok(Taken {
+                        tree: oid(9),
+                        tampered: vec!["test.sh".into()],
+                    })),
+                    (n, a, _) => Ok(Ok(Taken {
+                        tree: oid(10 + u64::from(n) * 2 + u64::from(a)),
+                        tampered: vec![],
+                    })),
                 };
                 Input::Snapshotted { key, result }
             }
             Effect::Grade { key, tree } => {
                 prop_assert_ne!(&tree, &self.branch.1, "an unchanged tree is never graded");
+                prop_assert_ne!(&tree, &oid(9), "what was tampered with is never graded");
                 prop_assert!(
                     !self.settled.contains(&tree),
                     "a settled tree is never graded again"

@@ -45,6 +45,9 @@ pub fn entry(iteration: u32, event: &Event) -> Option<String> {
         } => Entry::new(iteration, Some("NO IMPROVEMENT"), summary)
             .line("Score", detail)
             .list("Learnings of a discarded attempt", learnings),
+        Event::Tampered { summary, paths, .. } => {
+            Entry::new(iteration, Some("TAMPERED"), summary).list("Locked files that it changed", paths)
+        }
         Event::NoChange {
             summary,
             learnings,

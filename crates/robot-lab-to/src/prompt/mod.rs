@@ -24,6 +24,8 @@ pub struct Facts<'a> {
     pub verify_command: Option<&'a str>,
     /// The command that measures, and whether lower is better.
     pub measure: Option<(&'a str, bool)>,
+    /// Files that may not be changed.
+    pub locked: &'a [String],
     /// The condition that ends the run when the robot judges it met.
     pub stop_when: Option<&'a str>,
 }
@@ -100,6 +102,7 @@ impl Prompts {
             measure => facts.measure.map(|(command, _)| command),
             direction => facts.measure.map(|(_, minimize)| if minimize { "lower" } else { "higher" }),
                 stop_when => facts.stop_when,
+                locked => facts.locked.to_vec(),
             },
         )
     }
@@ -158,6 +161,7 @@ mod tests {
             objective: "make the tests pass",
             verify_command: Some("sh test.sh"),
             measure: Some(("sh count.sh", true)),
+            locked: &["test.sh".to_owned()],
             stop_when: Some("all tests pass"),
         };
         insta::assert_snapshot!(prompts.system(&facts).unwrap());
@@ -165,6 +169,7 @@ mod tests {
             objective: "tidy up",
             verify_command: None,
             measure: None,
+            locked: &[],
             stop_when: None,
         };
         insta::assert_snapshot!("system_prompt_bare", prompts.system(&bare).unwrap());

@@ -3,6 +3,7 @@
 use super::{Halt, RunDir, RunFile, RunId, STATE_VERSION, StartError};
 use crate::clock::Clock;
 use crate::eval::{Code, Eval, Null};
+use crate::guard::Locked;
 use crate::log::{Journal, Observer};
 use crate::prompt::{Facts, Prompts};
 use crate::settings::{Place, Plan};
@@ -18,6 +19,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+
+/// Most locked files that a prompt names.
+const MAX_NAMED: usize = 30;
 
 /// What a run works with that is no setting.
 pub(super) struct With {
@@ -83,6 +87,12 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         max_tool_calls: plan.max_tool_calls,
         max_retries: plan.max_retries,
     });
+    let locked = Locked::resolve(&zones, &base, &plan.protect_paths).await?;
+    let protected: Vec<String> = locked
+        .files()
+        .take(MAX_NAMED)
+        .map(|path| path.display().to_string())
+        .collect();
     let prompts = Prompts::new()?;
     let system = prompts.system(&Facts {
         objective: &plan.objective,
@@ -92,6 +102,7 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
             .as_ref()
             .map(|measure| (measure.command.as_str(), measure.minimize)),
         stop_when: plan.policy.stop_when.as_deref(),
+        locked: &protected,
     })?;
     let state = journal.state();
     let file = RunFile {
@@ -130,6 +141,7 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         budget,
         prompts,
         system,
+        locked: Arc::new(locked),
         session: None,
         worked: false,
         kept: false,

@@ -46,6 +46,9 @@ pub enum StartError {
     /// A signal or the environment came between.
     #[error("{}; nothing of the run is left", .0.text)]
     Halted(StopReason),
+    /// The locked files cannot be resolved.
+    #[error("{0}; nothing was changed")]
+    Lock(#[from] crate::guard::LockError),
     /// A fault of ours.
     #[error(transparent)]
     Prompt(#[from] crate::prompt::PromptError),

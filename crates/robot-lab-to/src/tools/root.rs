@@ -34,7 +34,7 @@ impl Root {
 
     /// The path inside the workspace that `path` names, or why it names none. Only names are looked at here; links are
     /// followed by the operating system, which refuses to leave the workspace.
-    pub(super) fn resolve(&self, path: &str) -> Result<PathBuf, String> {
+    pub(crate) fn resolve(&self, path: &str) -> Result<PathBuf, String> {
         if path.is_empty() || path.contains('\0') {
             return Err("the path is empty or holds a NUL byte".into());
         }

@@ -5,6 +5,7 @@ mod submit_only;
 
 pub use robot::RobotWorker;
 
+use crate::guard::Locked;
 use crate::iteration::TurnEnd;
 use async_trait::async_trait;
 use robot_lab::{EventSink, TokenBudget};
@@ -25,6 +26,8 @@ pub struct Seat {
     pub events: Arc<dyn EventSink>,
     /// What is charged.
     pub budget: Arc<TokenBudget>,
+    /// What robots may not change.
+    pub locked: Arc<Locked>,
 }
 
 /// Makes candidates.

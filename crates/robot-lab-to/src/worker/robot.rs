@@ -2,6 +2,7 @@
 
 use super::submit_only::SubmitOnly;
 use super::{Seat, Session, Worker, WorkerError};
+use crate::guard::GraderLock;
 use crate::iteration::{StopKind, StopReason, TurnEnd};
 use crate::shell::Shell;
 use crate::tools::{Bash, Edit, Read, Root, Submissions, SubmitResult, Write};
@@ -38,7 +39,7 @@ impl Worker for RobotWorker {
         let mut tools = Toolset::new();
         tools.add_typed(Read(Arc::clone(&root)))?;
         tools.add_typed(Write(Arc::clone(&root)))?;
-        tools.add_typed(Edit(root))?;
+        tools.add_typed(Edit(Arc::clone(&root)))?;
         tools.add_typed(Bash {
             shell: self.shell.clone(),
             dir: seat.workspace.join(&seat.start),
@@ -49,6 +50,10 @@ impl Worker for RobotWorker {
             .system(system)
             .tools(tools)
             .hook(Arc::clone(&gate) as Arc<dyn Hook>)
+            .hook(Arc::new(GraderLock {
+                root,
+                locked: seat.locked,
+            }))
             .events(seat.events)
             .budget(seat.budget)
             .max_tool_calls(self.max_tool_calls)

@@ -91,6 +91,35 @@ impl RunRepo {
         })
     }
 
+    /// The paths that match one of `pathspecs` and in which `tree` differs from `parent`.
+    pub async fn changed_under(
+        &self,
+        parent: &Oid,
+        tree: &Oid,
+        pathspecs: &[String],
+    ) -> Result<Vec<PathBuf>, GitError> {
+        let listed = self
+            .diff(&["--name-only", "-z"], parent, tree)
+            .args(pathspecs)
+            .run()
+            .await?;
+        let paths = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        Ok(paths
+            .map(|path| OsString::from_vec(path.to_vec()).into())
+            .collect())
+    }
+
+    /// The files of `tree` that match one of `pathspecs`.
+    pub async fn files_under(&self, tree: &Oid, pathspecs: &[String]) -> Result<Vec<PathBuf>, GitError> {
+        let empty = self
+            .call()
+            .args(["hash-object", "-t", "tree", "-w", "--stdin"])
+            .stdin(Vec::new())
+            .oid()
+            .await?;
+        self.changed_under(&empty, tree, pathspecs).await
+    }
+
     /// How much `tree` changes.
     pub async fn diff_stat(&self, parent: &Oid, tree: &Oid) -> Result<DiffStat, GitError> {
         diff_stat(self.call(), parent, tree).await

@@ -32,6 +32,7 @@ impl RealWorld {
             Event::CommitFailed { candidate, tree, .. } | Event::NoImprovement { candidate, tree, .. } => {
                 (*candidate, Some(tree.clone()))
             }
+            Event::Tampered { candidate, tree, .. } => (*candidate, Some(tree.clone())),
             Event::GateFailure { candidate, tree, .. } => (*candidate, tree.clone()),
             Event::Failure { candidate, .. }
             | Event::AgentError { candidate, .. }

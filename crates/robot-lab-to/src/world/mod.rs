@@ -6,7 +6,8 @@ mod turn;
 use crate::driver::World;
 use crate::eval::{Eval, EvalContext, Score};
 use crate::event::Record;
-use crate::iteration::{Effect, Input, RunState, StopKind, StopReason, TurnEnd};
+use crate::guard::Locked;
+use crate::iteration::{Effect, Input, RunState, StopKind, StopReason, Taken, TurnEnd};
 use crate::log::Journal;
 use crate::prompt::Prompts;
 use crate::run::{Halt, RunDir, RunFile};
@@ -29,6 +30,8 @@ use turn::Say;
 const ORDER_TIME: Duration = Duration::from_secs(120);
 /// How long an eval may take to end once the run must.
 const EVAL_GRACE: Duration = Duration::from_secs(3);
+/// Most locked paths that are named.
+const MAX_TAMPERED: usize = 50;
 /// The furthest deadline.
 const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
@@ -53,6 +56,8 @@ pub(crate) struct RealWorld {
     pub(crate) budget: Arc<TokenBudget>,
     pub(crate) prompts: Prompts,
     pub(crate) system: String,
+    /// What robots may not change.
+    pub(crate) locked: Arc<Locked>,
     pub(crate) session: Option<Box<dyn Session>>,
     pub(crate) deadline: Instant,
     /// Whether a robot has worked in the workspace since it was prepared.
@@ -137,7 +142,7 @@ impl RealWorld {
         self.grade(tree, &state).await
     }
 
-    async fn snapshot(&mut self, state: &RunState) -> Result<Result<Oid, Vec<String>>, StopReason> {
+    async fn snapshot(&mut self, state: &RunState) -> Result<Result<Taken, Vec<String>>, StopReason> {
         let parent = parent(state)?;
         let rules = SnapshotRules {
             max_file_bytes: self.plan.max_file_bytes,
@@ -145,7 +150,12 @@ impl RealWorld {
         let halt = self.halt.clone();
         tokio::select! {
             snapshot = self.workspace.snapshot(&parent, &rules) => match snapshot.map_err(zone)? {
-                Snapshot::Tree(tree) => Ok(Ok(tree)),
+                Snapshot::Tree(tree) => {
+                    let changed = self.zones.changed_under(&self.file.base, &tree, &self.locked.pathspecs).await;
+                    let changed = changed.map_err(|error| StopReason::environment(chain(&error)))?;
+                    let tampered = changed.iter().take(MAX_TAMPERED).map(|path| path.display().to_string()).collect();
+                    Ok(Ok(Taken { tree, tampered }))
+                }
                 Snapshot::Rejected(reasons) => Ok(Err(reasons.iter().map(ToString::to_string).collect())),
             },
             () = halt.soft().cancelled() => Err(self.halted()),

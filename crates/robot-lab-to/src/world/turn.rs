@@ -42,6 +42,7 @@ impl RealWorld {
                 candidate: key.candidate,
             }),
             budget: Arc::clone(&self.budget),
+            locked: Arc::clone(&self.locked),
         };
         let work_dir = seat.workspace.join(&seat.start);
         self.session = Some(

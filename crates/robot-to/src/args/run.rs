@@ -57,6 +57,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "VALUE", value_parser = finite, allow_negative_numbers = true, requires = "measure",
           help_heading = "Grading")]
     pub(crate) target: Option<f64>,
+    /// Lock files that no robot may change, as a pattern of git from the top of the repository (repeatable)
+    #[arg(long, value_name = "PATHSPEC", action = ArgAction::Append, help_heading = "Grading")]
+    pub(crate) protect_path: Vec<String>,
     /// Commit every change that the gate lets through, better or not
     #[arg(long, help_heading = "Grading")]
     pub(crate) no_require_improvement: bool,

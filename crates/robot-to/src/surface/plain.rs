@@ -238,6 +238,10 @@ pub(super) fn line(style: Style, event: &Event) -> Option<String> {
         Event::NoImprovement { detail, .. } => {
             style.bad(&format!("✘ discarded, not better: {}", text(detail)))
         }
+        Event::Tampered { paths, .. } => style.bad(&format!(
+            "✘ discarded, locked files were changed: {}",
+            text(&paths.join(", "))
+        )),
         Event::NoChange { repeat, .. } => style.bad(if *repeat {
             "✘ nothing new: this was tried before"
         } else {

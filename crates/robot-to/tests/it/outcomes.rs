@@ -4,7 +4,7 @@ use robot_lab_to::event::Event;
 use testkit::Reply;
 
 use crate::lab::Lab;
-use crate::replies::{give_up, good, part, submit, submit_and_stop, write};
+use crate::replies::{bash, give_up, good, part, submit, submit_and_stop, write};
 
 fn failure(summary: &str) -> Reply {
     Reply::calls([give_up(summary)])
@@ -140,4 +140,69 @@ fn what_a_robot_reports_cannot_forge_a_commit_message_or_the_notes() {
     assert_eq!(named, [format!("Robot-To-Run: {}", ran.file.run_id)]);
     assert!(!ran.notes().contains("\n### Iteration 9"), "{}", ran.notes());
     assert!(!ran.shown().contains('\u{1b}'), "{}", ran.shown());
+}
+
+#[test]
+fn a_locked_file_is_refused_at_once_and_a_change_of_it_is_tampering() {
+    let edit = Reply::calls([
+        write("test.sh", "exit 0\n"),
+        bash("cat test.sh >/dev/null && sh test.sh && echo 'exit 0' > $(echo test).sh"),
+        submit("Make the tests easier"),
+    ]);
+    let lab = Lab::new([edit, good("one")]);
+    let ran = lab.run(&["--protect-path", "test.sh", "--max-iterations", "2"]);
+    ran.assert_end(0, "max iterations reached (2)");
+    assert_eq!(ran.outcomes(), ["iteration:tampered", "commit:success"]);
+    assert_eq!(ran.file.state.discarded, 1);
+    let requests = ran.requests();
+    let system = requests[0].last_text("system").unwrap();
+    assert!(
+        system.contains("# Locked files") && system.contains("- test.sh"),
+        "{system}"
+    );
+    assert!(
+        ran.notes().contains("### Iteration 1 [TAMPERED]"),
+        "{}",
+        ran.notes()
+    );
+    assert!(
+        ran.shown().contains("locked files were changed: test.sh"),
+        "{}",
+        ran.shown()
+    );
+    assert!(
+        ran.shown()
+            .contains("test.sh is locked: it belongs to the grader"),
+        "{}",
+        ran.shown()
+    );
+    assert!(
+        ran.in_attempt("1-0", "test.sh").starts_with("exit 0"),
+        "what it did is kept"
+    );
+    assert_eq!(ran.on_branch("parts/one"), "ok");
+}
+
+#[test]
+fn additions_under_a_locked_pattern_and_deletions_are_tampering_too() {
+    let lab = Lab::new([
+        Reply::calls([write("spec/new", "x\n"), submit("Add a spec")]),
+        Reply::calls([bash("git rm -q spec/old"), submit("Remove a spec")]),
+        Reply::calls([bash("mv spec kept; ln -s kept spec"), submit("Move the specs")]),
+    ]);
+    lab.repo.write("spec/old", "old\n");
+    lab.repo.commit_all("a spec");
+    let ran = lab.run(&["--protect-path", "spec", "--max-iterations", "3"]);
+    ran.assert_end(3, "3 consecutive failures");
+    assert_eq!(ran.outcomes(), ["iteration:tampered"; 3]);
+}
+
+#[test]
+fn a_locked_pattern_that_matches_nothing_is_refused() {
+    let refused = Lab::new([]).refuse(&["--protect-path", "tset.sh"]);
+    assert!(
+        refused.stderr.contains("tset.sh\" matches no file"),
+        "{}",
+        refused.stderr
+    );
 }
