@@ -11,7 +11,8 @@ pub(crate) const DEFAULT_PROVIDER: &str = "openai";
 /// Flags of a run.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Who serves the model: openai (and whatever speaks its protocol), or script
+    /// Who serves the model: openai (and whatever speaks its protocol, with --base-url), deepseek, fireworks, groq,
+    /// mistral, moonshot, nebius, openrouter, together, xai, zai, or script, which plays a file
     #[arg(long, default_value = DEFAULT_PROVIDER, help_heading = "Model")]
     pub(crate) provider: String,
     /// The model's name; with --provider script, the file with the script

@@ -194,3 +194,13 @@ fn an_objective_without_letters_still_names_a_branch() {
         ran.file.branch
     );
 }
+
+#[test]
+fn every_provider_is_named_in_the_help() {
+    let help = TestEnvironment::new(env!("CARGO_BIN_EXE_robot-to"))
+        .run(["--help"])
+        .stdout;
+    for provider in robot_lab_providers::known_providers() {
+        assert!(help.contains(provider), "{provider}");
+    }
+}
