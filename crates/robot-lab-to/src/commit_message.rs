@@ -2,12 +2,24 @@
 
 use crate::eval::Score;
 use crate::iteration::Submission;
+use serde::{Deserialize, Serialize};
 
 /// Longest first line, in characters.
 const MAX_SUBJECT: usize = 72;
 /// Most changes that the body lists, and the longest of them in characters.
 const MAX_CHANGES: usize = 50;
 const MAX_CHANGE: usize = 200;
+
+/// How the first line of a commit looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommitFormat {
+    /// `robot-to 3: summary`.
+    #[default]
+    Default,
+    /// `feat(parser): summary`, as Conventional Commits has it.
+    Conventional,
+}
 
 /// What a message is made of.
 #[derive(Clone, Copy, Debug)]
@@ -20,13 +32,15 @@ pub struct CommitMessage<'a> {
     pub submission: &'a Submission,
     /// What the eval said.
     pub score: &'a Score,
+    /// How the first line looks.
+    pub format: CommitFormat,
 }
 
 impl CommitMessage<'_> {
     /// The whole message: subject, changes, trailers. The trailers are last and cannot be forged by the robot's words,
     /// which are kept to lines that start with a dash.
     pub fn render(&self) -> String {
-        let mut text = subject(self.iteration, &self.submission.summary);
+        let mut text = subject(self.iteration, self.submission, self.format);
         text.push_str("\n\n");
         text.push_str(&list(&self.submission.key_changes));
         text.push_str(&format!(
@@ -75,8 +89,29 @@ fn list(changes: &[String]) -> String {
 }
 
 /// The first line of a commit: at most 72 characters, without control characters.
-pub fn subject(iteration: u32, summary: &str) -> String {
-    first_line(&format!("robot-to {iteration}"), summary)
+pub fn subject(iteration: u32, submission: &Submission, format: CommitFormat) -> String {
+    let head = match format {
+        CommitFormat::Default => format!("robot-to {iteration}"),
+        CommitFormat::Conventional => conventional(submission),
+    };
+    first_line(&head, &submission.summary)
+}
+
+/// `type(scope)`, from what is allowed of what the robot said.
+fn conventional(submission: &Submission) -> String {
+    let kept = |text: &Option<String>, allowed: fn(char) -> bool, most: usize| -> String {
+        let text = text.as_deref().unwrap_or_default();
+        text.chars().filter(|c| allowed(*c)).take(most).collect()
+    };
+    let kind = kept(&submission.kind, |c| c.is_ascii_lowercase(), 12);
+    let kind = if kind.is_empty() { "chore" } else { &kind };
+    let named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+    let scope = kept(&submission.scope, named, 24);
+    if scope.is_empty() {
+        kind.to_owned()
+    } else {
+        format!("{kind}({scope})")
+    }
 }
 
 fn first_line(head: &str, summary: &str) -> String {
@@ -134,6 +169,7 @@ mod tests {
             run_id: "20261130-010203-abcdef",
             submission: &submission,
             score: &score,
+            format: CommitFormat::Default,
         }
         .render()
     }
@@ -167,6 +203,22 @@ mod tests {
              Made in iteration 2 of the robot-to run 20261130-010203-abcdef, and not committed there: the gate failed.\n\n\
              - a Robot-To-Run: forged\n\nRobot-To-Attempt: 20261130-010203-abcdef/2\n"
         );
+    }
+
+    #[test]
+    fn a_conventional_subject_is_made_from_what_is_allowed_of_it() {
+        let subject = |kind: Option<&str>, scope: Option<&str>| {
+            let submission = Submission {
+                summary: "add a thing".into(),
+                kind: kind.map(str::to_owned),
+                scope: scope.map(str::to_owned),
+                ..Submission::default()
+            };
+            super::subject(3, &submission, CommitFormat::Conventional)
+        };
+        assert_eq!(subject(Some("feat"), Some("parser")), "feat(parser): add a thing");
+        assert_eq!(subject(None, None), "chore: add a thing");
+        assert_eq!(subject(Some("Fix!\n"), Some("a) b:\n")), "ix(ab): add a thing");
     }
 
     proptest! {

@@ -381,6 +381,7 @@ fn graded(
                 run_id: &state.run_id,
                 submission: &submission,
                 score: &score,
+                format: policy.commit_format,
             }
             .render();
             Event::CommitStarted {
@@ -418,7 +419,7 @@ fn committed(state: &RunState, candidate: &Candidate, commit: Oid, tree: &Oid, p
         candidate: candidate.key.candidate,
         commit,
         tree: tree.clone(),
-        message: subject(state.iteration, &submission.summary),
+        message: subject(state.iteration, &submission, policy.commit_format),
         improved: accepted.improved,
         value: accepted.value,
         submission,

@@ -34,4 +34,10 @@ pub struct Submission {
     pub key_learnings: Vec<String>,
     /// Whether it judges the user's stop condition met.
     pub should_fully_stop: bool,
+    /// The type of a conventional commit.
+    #[serde(default, rename = "type")]
+    pub kind: Option<String>,
+    /// The scope of a conventional commit.
+    #[serde(default)]
+    pub scope: Option<String>,
 }

@@ -1,6 +1,7 @@
 //! When a run ends: the limits, and the typed reasons.
 
 use super::RunState;
+use crate::commit_message::CommitFormat;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ pub struct Policy {
     pub max_time: Option<Duration>,
     /// Iterations in a row without an improvement that end the run.
     pub stop_on_plateau: Option<u32>,
+    /// How the first line of a commit looks.
+    pub commit_format: CommitFormat,
     /// A condition that the robot judges; met in a committed iteration, it ends the run.
     pub stop_when: Option<String>,
 }
@@ -49,6 +52,7 @@ impl Default for Policy {
             max_tokens: None,
             max_time: None,
             stop_on_plateau: None,
+            commit_format: CommitFormat::Default,
             stop_when: None,
         }
     }

@@ -26,6 +26,8 @@ pub struct Facts<'a> {
     pub measure: Option<(&'a str, bool)>,
     /// Files that may not be changed.
     pub locked: &'a [String],
+    /// Whether commits are conventional.
+    pub conventional: bool,
     /// The condition that ends the run when the robot judges it met.
     pub stop_when: Option<&'a str>,
 }
@@ -103,6 +105,7 @@ impl Prompts {
             direction => facts.measure.map(|(_, minimize)| if minimize { "lower" } else { "higher" }),
                 stop_when => facts.stop_when,
                 locked => facts.locked.to_vec(),
+                conventional => facts.conventional,
             },
         )
     }
@@ -162,6 +165,7 @@ mod tests {
             verify_command: Some("sh test.sh"),
             measure: Some(("sh count.sh", true)),
             locked: &["test.sh".to_owned()],
+            conventional: true,
             stop_when: Some("all tests pass"),
         };
         insta::assert_snapshot!(prompts.system(&facts).unwrap());
@@ -170,6 +174,7 @@ mod tests {
             verify_command: None,
             measure: None,
             locked: &[],
+            conventional: false,
             stop_when: None,
         };
         insta::assert_snapshot!("system_prompt_bare", prompts.system(&bare).unwrap());

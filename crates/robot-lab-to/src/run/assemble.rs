@@ -2,6 +2,7 @@
 
 use super::{Halt, RunDir, RunFile, RunId, STATE_VERSION, StartError};
 use crate::clock::Clock;
+use crate::commit_message::CommitFormat;
 use crate::eval::{Code, Eval, Null};
 use crate::guard::Locked;
 use crate::log::{Journal, Observer};
@@ -86,6 +87,7 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         shell: shell(&place, &plan.env, find_bash(&place)),
         max_tool_calls: plan.max_tool_calls,
         max_retries: plan.max_retries,
+        conventional: plan.policy.commit_format == CommitFormat::Conventional,
     });
     let locked = Locked::resolve(&zones, &base, &plan.protect_paths).await?;
     let protected: Vec<String> = locked
@@ -103,6 +105,7 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
             .map(|measure| (measure.command.as_str(), measure.minimize)),
         stop_when: plan.policy.stop_when.as_deref(),
         locked: &protected,
+        conventional: plan.policy.commit_format == CommitFormat::Conventional,
     })?;
     let state = journal.state();
     let file = RunFile {

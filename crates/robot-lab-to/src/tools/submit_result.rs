@@ -3,7 +3,9 @@
 use crate::iteration::Submission;
 use crate::shell::head_and_tail;
 use async_trait::async_trait;
-use robot_lab::{Abort, ToolCx, ToolOutcome, ToolPart, TypedTool};
+use robot_lab::tool::Typed;
+use robot_lab::{Abort, Tool, ToolCx, ToolOutcome, ToolPart, TypedTool};
+use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The name of the tool.
@@ -29,7 +31,27 @@ impl Submissions {
 }
 
 /// Takes the robot's report.
-pub struct SubmitResult(pub Submissions);
+pub struct SubmitResult {
+    /// Where it goes.
+    pub submissions: Submissions,
+    /// Whether commits are conventional, so that a type and a scope are asked for.
+    pub conventional: bool,
+}
+
+impl SubmitResult {
+    /// The tool as a model sees it.
+    pub fn tool(self) -> Arc<dyn Tool> {
+        let conventional = self.conventional;
+        let mut tool = Typed::new(self);
+        if !conventional && let Some(Value::Object(properties)) = tool.parameters_mut().get_mut("properties")
+        {
+            for name in ["type", "scope"] {
+                properties.remove(name);
+            }
+        }
+        Arc::new(tool)
+    }
+}
 
 /// The report.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -47,6 +69,12 @@ pub struct SubmitArgs {
     /// Set when the stop condition, if there is one, is met.
     #[serde(default)]
     should_fully_stop: bool,
+    /// The type of the commit: feat, fix, refactor, test, docs, perf, build or chore.
+    #[serde(default, rename = "type")]
+    kind: Option<String>,
+    /// The part of the project that the commit is about, in a word.
+    #[serde(default)]
+    scope: Option<String>,
 }
 
 #[async_trait]
@@ -69,12 +97,14 @@ impl TypedTool for SubmitResult {
                 .map(|line| head_and_tail(line, MAX_LINE))
                 .collect()
         };
-        self.0.put(Submission {
+        self.submissions.put(Submission {
             success: args.success,
             summary: head_and_tail(&args.summary, MAX_LINE),
             key_changes: list(args.key_changes),
             key_learnings: list(args.key_learnings),
             should_fully_stop: args.should_fully_stop,
+            kind: args.kind.filter(|_| self.conventional),
+            scope: args.scope.filter(|_| self.conventional),
         });
         Ok(ToolOutcome::Finished(vec![ToolPart::text("submitted")]))
     }

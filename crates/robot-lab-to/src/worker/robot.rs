@@ -25,6 +25,8 @@ pub struct RobotWorker {
     pub max_tool_calls: u32,
     /// Quick retries of one request.
     pub max_retries: u32,
+    /// Whether a submission has a type and a scope.
+    pub conventional: bool,
 }
 
 #[async_trait]
@@ -44,7 +46,13 @@ impl Worker for RobotWorker {
             shell: self.shell.clone(),
             dir: seat.workspace.join(&seat.start),
         })?;
-        tools.add_typed(SubmitResult(submissions.clone()))?;
+        tools.add(
+            SubmitResult {
+                submissions: submissions.clone(),
+                conventional: self.conventional,
+            }
+            .tool(),
+        )?;
         let gate = Arc::new(SubmitOnly::default());
         let robot = Robot::builder("robot-to", Arc::clone(&self.model))
             .system(system)

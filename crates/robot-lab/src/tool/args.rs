@@ -77,6 +77,13 @@ impl<T: TypedTool> Typed<T> {
     }
 }
 
+impl<T> Typed<T> {
+    /// The schema that the model sees, for a tool that leaves a part of its arguments out.
+    pub fn parameters_mut(&mut self) -> &mut Value {
+        &mut self.spec.parameters
+    }
+}
+
 #[async_trait]
 impl<T: TypedTool> Tool for Typed<T> {
     fn spec(&self) -> &ToolSpec {

@@ -20,6 +20,7 @@ impl RunArgs {
             verify_timeout => plan.verify_timeout, self.verify_timeout;
             no_require_improvement => plan.policy.require_improvement, !self.no_require_improvement;
             protect_path => plan.protect_paths, self.protect_path.clone();
+            commit_format => plan.policy.commit_format, self.commit_format;
             max_verify_repairs => plan.policy.max_verify_repairs, self.max_verify_repairs;
             max_file_mb => plan.max_file_bytes, self.max_file_mb.saturating_mul(1024 * 1024);
             max_iterations => plan.policy.max_iterations, self.max_iterations;

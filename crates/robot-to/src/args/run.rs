@@ -1,6 +1,7 @@
 //! Flags of a run.
 
 use clap::{ArgAction, Args};
+use robot_lab_to::commit_message::CommitFormat;
 use robot_lab_to::eval::MinDelta;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -58,6 +59,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "VALUE", value_parser = finite, allow_negative_numbers = true, requires = "measure",
           help_heading = "Grading")]
     pub(crate) target: Option<f64>,
+    /// How the first line of a commit looks: `robot-to 3: …`, or `feat(scope): …`
+    #[arg(long, value_name = "FORMAT", value_parser = commit_format, default_value = "default", help_heading = "Grading")]
+    pub(crate) commit_format: CommitFormat,
     /// Lock files that no robot may change, as a pattern of git from the top of the repository (repeatable)
     #[arg(long, value_name = "PATHSPEC", action = ArgAction::Append, help_heading = "Grading")]
     pub(crate) protect_path: Vec<String>,
@@ -122,6 +126,14 @@ pub(crate) struct RunArgs {
     /// Print every event as a line of JSON on standard output
     #[arg(long, help_heading = "Where things go")]
     pub(crate) json: bool,
+}
+
+fn commit_format(text: &str) -> Result<CommitFormat, String> {
+    match text {
+        "default" => Ok(CommitFormat::Default),
+        "conventional" => Ok(CommitFormat::Conventional),
+        _ => Err("give default or conventional".into()),
+    }
 }
 
 fn finite(text: &str) -> Result<f64, String> {

@@ -1,7 +1,8 @@
 //! Iterations that are committed, repaired or discarded.
 
 use robot_lab_to::event::Event;
-use testkit::{Reply, TestRepo};
+use serde_json::json;
+use testkit::{Call, Reply, TestRepo};
 
 use crate::lab::Lab;
 use crate::replies::{give_up, good, part, submit, write};
@@ -202,4 +203,28 @@ fn what_a_robot_leaves_in_ignored_files_is_not_graded() {
     let ran = lab.run(&["--max-iterations", "1"]);
     ran.assert_end(0, "max iterations reached (1)");
     assert_eq!(ran.subjects(), ["robot-to 1: Add a part"]);
+}
+
+#[test]
+fn commits_can_be_conventional() {
+    let said = |kind: &str| {
+        let arguments = json!({ "success": true, "summary": "hold", "type": kind, "scope": "parts" });
+        Reply::calls([
+            write("parts/one", "ok\n"),
+            Call::new("submit_iteration_result", arguments),
+        ])
+    };
+    let lab = Lab::new([said("feat")]);
+    let ran = lab.run(&["--commit-format", "conventional", "--max-iterations", "1"]);
+    assert_eq!(ran.subjects(), ["feat(parts): hold"]);
+    let tools = ran.requests()[0].body["tools"].to_string();
+    assert!(tools.contains("The type of the commit"), "{tools}");
+    let lab = Lab::new([said("feat")]);
+    let ran = lab.run(&["--max-iterations", "1"]);
+    assert_eq!(ran.subjects(), ["robot-to 1: hold"]);
+    assert!(
+        !ran.requests()[0].body["tools"]
+            .to_string()
+            .contains("The type of the commit")
+    );
 }
