@@ -2,7 +2,6 @@
 
 use crate::exit::Exit;
 use robot_lab_to::guard::LockError;
-use robot_lab_to::iteration::StopKind;
 use robot_lab_to::run::{LogError, PastError, StartError};
 use robot_lab_to::workspace::{AdoptError, BranchError, StartError as RepositoryError};
 use std::error::Error;
@@ -86,8 +85,8 @@ impl From<StartError> for CliError {
             | StartError::Git(_)
             | StartError::Repository(_)
             | StartError::Branch(_) => Exit::Configuration,
-            StartError::Halted(reason) if reason.kind == StopKind::Interrupted => Exit::Interrupted,
-            StartError::Halted(_) | StartError::Zone(_) | StartError::Io { .. } => Exit::Environment,
+            StartError::Halted(reason) => Exit::of(reason, 0),
+            StartError::Zone(_) | StartError::Io { .. } => Exit::Environment,
             StartError::Lock(LockError::MatchesNothing(_)) => Exit::Configuration,
             StartError::Lock(_) => Exit::Environment,
             StartError::Prompt(_) => Exit::Internal,

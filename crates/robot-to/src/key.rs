@@ -41,8 +41,8 @@ pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
 /// Takes the keys out of the environment, which means to start anew; with none, or the second time, it returns. From
 /// then on no other process of the user can read this one's memory.
 pub(crate) fn take() -> std::io::Result<Keys> {
-    if let Some(from) = std::env::var_os(FROM) {
-        let keys = read(&from)?;
+    // A value of somebody else's leads nowhere.
+    if let Some(Ok(keys)) = std::env::var_os(FROM).map(|from| read(&from)) {
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         return Ok(keys);
     }

@@ -12,6 +12,9 @@ use args::{Cli, Command};
 use clap::{CommandFactory as _, FromArgMatches as _};
 use std::process::ExitCode;
 
+/// Threads that tasks run on: more than there are retries of a request, so that replies that never pause leave one.
+const WORKERS: usize = 4;
+
 fn main() -> ExitCode {
     // Every command that a run starts is this program again, as a helper.
     if let Some(code) = robot_exec::maybe_helper() {
@@ -29,7 +32,7 @@ fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     let runtime = match tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        .worker_threads(WORKERS)
         .enable_all()
         .build()
     {

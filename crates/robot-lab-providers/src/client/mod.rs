@@ -7,6 +7,7 @@
 
 mod providers;
 mod stream;
+mod task;
 
 pub use providers::{key_variable, known_providers};
 
@@ -142,12 +143,16 @@ impl Model for GenaiModel {
         if let Some(limit) = request.max_output_tokens {
             options = options.with_max_tokens(limit);
         }
-        let (target, nothing) = (self.target.clone(), ChatRequest::default());
-        let opened = self
-            .client
-            .exec_chat_stream(target, nothing, Some(&options))
-            .await;
-        let response = opened.map_err(|error| stream::failure(&self.reporter, &error))?;
-        stream::open(response.stream, frames, self.reporter.clone()).await
+        let (client, target, reporter) = (self.client.clone(), self.target.clone(), self.reporter.clone());
+        let reply = async move {
+            let opened = client
+                .exec_chat_stream(target, ChatRequest::default(), Some(&options))
+                .await;
+            let response = opened.map_err(|error| stream::failure(&reporter, &error))?;
+            stream::open(response.stream, frames, reporter).await
+        };
+        // The library reads on without a pause while bytes are there. In a task of its own it cannot keep whoever
+        // waits from looking at the clock.
+        task::apart(reply).await
     }
 }

@@ -202,7 +202,14 @@ fn read(measure: &Measure, output: &Output) -> Result<Measurement, String> {
             output.status
         ));
     }
-    measure::read(&output.stdout.text(), measure.metric.as_deref()).map_err(|error| error.to_string())
+    let Some(printed) = output.stdout.complete() else {
+        return Err(format!(
+            "the measure command printed {} bytes, too many to look for a number in; print only the score",
+            output.stdout.total()
+        ));
+    };
+    let printed = String::from_utf8_lossy(printed);
+    measure::read(&printed, measure.metric.as_deref()).map_err(|error| error.to_string())
 }
 
 /// Standard output, then standard error, clipped.

@@ -19,7 +19,7 @@ pub use store::{RunDir, RunFile, STATE_VERSION};
 use crate::clock::{Clock, SystemClock};
 use crate::driver::{DriveError, drive};
 use crate::eval::Eval;
-use crate::event::Event;
+use crate::event::{Event, Redactor};
 use crate::iteration::{RunState, StopKind, StopReason};
 use crate::log::Observer;
 use crate::settings::{Place, Plan};
@@ -131,22 +131,27 @@ impl Run {
             with,
         } = self;
         plan.bound();
+        // It becomes the name of a branch, and is written in places that are not the log.
+        plan.objective = Redactor::new(place.secrets.iter().cloned()).text(plan.objective);
         let policy = plan.policy.clone();
-        // These two are large, and the caller should not carry them.
-        let (mut world, run_id) = match past {
-            None => Box::pin(Self::set_up(place, plan, with, halt)).await?,
-            Some(past) => Box::pin(Self::set_up_again(place, plan, past, with, halt)).await?,
-        };
+        let before = past.as_ref().map_or(Duration::ZERO, |past| {
+            Duration::from_millis(past.state().elapsed_ms)
+        });
         // Ends with this function, however it ends.
         let mut timer = JoinSet::new();
         if let Some(limit) = policy.max_time {
             let halt = halt.clone();
-            let left = limit.saturating_sub(world.elapsed());
+            let left = limit.saturating_sub(before);
             timer.spawn(async move {
                 tokio::time::sleep(left).await;
                 halt.stop(StopReason::max_time(limit));
             });
         }
+        // These two are large, and the caller should not carry them.
+        let (mut world, run_id) = match past {
+            None => Box::pin(Self::set_up(place, plan, with, halt)).await?,
+            Some(past) => Box::pin(Self::set_up_again(place, plan, past, with, halt)).await?,
+        };
         let journal = Arc::clone(&world.journal);
         let reason = match Box::pin(drive(&journal, &policy, &mut world)).await {
             Ok(reason) => reason,

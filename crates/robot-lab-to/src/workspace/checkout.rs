@@ -108,6 +108,9 @@ impl Checkout {
         }
         self.guard().await?;
         self.forget(&self.dir.join(".git")).await?;
+        for trap in self.traps().await? {
+            self.forget(&trap).await?;
+        }
         self.unlock().await?;
         let reread = self.attributes_differ(target).await?;
         self.read_tree(target).await?;
@@ -125,6 +128,17 @@ impl Checkout {
             self.zones.lend(&tree, head, &self.dir.join(".git")).await?;
         }
         Ok(())
+    }
+
+    /// Special files that would hold git up.
+    pub(super) async fn traps(&self) -> Result<Vec<PathBuf>, ZoneError> {
+        let dir = self.dir.clone();
+        let found = tokio::task::spawn_blocking(move || super::traps::traps(&dir)).await;
+        let found = found.map_err(std::io::Error::other).and_then(|found| found);
+        found.map_err(|source| ZoneError::Io {
+            path: self.dir.clone(),
+            source,
+        })
     }
 
     async fn read_tree(&self, target: &Oid) -> Result<(), GitError> {

@@ -97,6 +97,17 @@ pub enum AcceptError {
         /// Where it is now.
         found: Option<Oid>,
     },
+    /// Somebody works on the branch: moving it would turn the new commit into a change that they did not make.
+    #[error(
+        "the branch {branch} is checked out in {}; it was left as it is, and the commit is kept in the run repository; \
+         switch to another branch there (`git switch -`) and resume", worktree.display()
+    )]
+    CheckedOut {
+        /// Name of the branch.
+        branch: String,
+        /// Where it is checked out.
+        worktree: PathBuf,
+    },
     /// A git call failed.
     #[error("the commit could not be put on the run branch; the branch is as it was; resume tries again")]
     Git(#[from] GitError),
@@ -224,6 +235,10 @@ impl Ledger {
             if tip.as_ref() != Some(old) {
                 return Err(moved(tip));
             }
+            if let Some(worktree) = self.checked_out(branch).await? {
+                let branch = branch.name.clone();
+                return Err(AcceptError::CheckedOut { branch, worktree });
+            }
             let pack = zones.pack(commit, old).await?;
             let unpack = self.call().args(["unpack-objects", "-q", "--strict"]);
             unpack.stdin_file(pack).timeout(LONG_TIMEOUT).run().await?;
@@ -245,6 +260,18 @@ impl Ledger {
             return Ok(());
         }
         Ok(zones.publish(commit).await?)
+    }
+
+    /// The worktree in which a branch is checked out, if there is one.
+    async fn checked_out(&self, branch: &Branch) -> Result<Option<PathBuf>, GitError> {
+        let reference = branch.reference();
+        let listed = self
+            .call()
+            .args(["for-each-ref", "--format=%(worktreepath)", reference.as_str()])
+            .run()
+            .await?;
+        let path = listed.strip_suffix(b"\n").unwrap_or(&listed);
+        Ok((!path.is_empty()).then(|| OsStr::from_bytes(path).into()))
     }
 
     /// Takes a branch away that a run made and never used: only if it still points to the base.

@@ -61,6 +61,7 @@ mod rules;
 mod run_repo;
 mod snapshot;
 mod throw_away;
+mod traps;
 
 pub use adopt::AdoptError;
 pub use archive::{Archive, Kept};

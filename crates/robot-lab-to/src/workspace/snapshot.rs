@@ -161,6 +161,14 @@ impl Checkout {
         if !self.is_ours() {
             return Ok(Err(vec![rejected("", RejectionKind::Replaced)]));
         }
+        let traps = self.traps().await?;
+        if !traps.is_empty() {
+            let inside = |trap: &PathBuf| trap.strip_prefix(&self.dir).unwrap_or(trap).to_owned();
+            return Ok(Err(traps
+                .iter()
+                .map(|trap| rejected(inside(trap), RejectionKind::Special))
+                .collect()));
+        }
         self.unlock().await?;
         let entries = self.known_entries(parent).await?;
         // Before git looks at the files: it would ask a repository in the place of a submodule for its state.

@@ -57,8 +57,11 @@ impl RealWorld {
         match kept {
             Ok(kept) => self.kept |= kept,
             Err(why) => {
-                // A later iteration cleans the workspace; the end of the run leaves it as it is.
-                self.holds_work = self.halt.reason().is_some();
+                // Another iteration cleans the workspace; a run that ends leaves it as it is.
+                self.holds_work = matches!(
+                    record.event,
+                    Event::Interrupted { .. } | Event::CommitFailed { .. }
+                );
                 return Err(format!("the discarded attempt was not kept: {why}"));
             }
         }

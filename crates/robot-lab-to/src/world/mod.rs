@@ -250,10 +250,9 @@ impl RealWorld {
             .map_err(|error| StopReason::environment(chain(&error)))?;
         match self.ledger.accept(&self.zones, branch, &commit, parent).await {
             Ok(()) => Ok(commit),
-            Err(moved @ AcceptError::BranchMoved { .. }) => Err(StopReason::new(
-                StopKind::BranchMoved,
-                format!("branch moved: {moved}"),
-            )),
+            Err(moved @ (AcceptError::BranchMoved { .. } | AcceptError::CheckedOut { .. })) => Err(
+                StopReason::new(StopKind::BranchMoved, format!("branch moved: {moved}")),
+            ),
             Err(error) => Err(StopReason::environment(chain(&error))),
         }
     }

@@ -37,14 +37,14 @@ pub(crate) struct RunArgs {
         help_heading = "Grading"
     )]
     pub(crate) verify: Option<String>,
-    /// Seconds that the verify command may take
-    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds, help_heading = "Grading")]
+    /// Time that the verify command may take: seconds, or 90m, 8h. The commit that a run starts from is graded first
+    #[arg(long, value_name = "TIME", default_value = "600", value_parser = seconds, help_heading = "Grading")]
     pub(crate) verify_timeout: Duration,
     /// A command that prints a number which must get better: higher, unless --minimize
     #[arg(long, value_name = "CMD", help_heading = "Grading")]
     pub(crate) measure: Option<String>,
-    /// Seconds that the measure command may take [default: as --verify-timeout]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "measure", help_heading = "Grading")]
+    /// Time that the measure command may take [default: as --verify-timeout]
+    #[arg(long, value_name = "TIME", value_parser = seconds, requires = "measure", help_heading = "Grading")]
     pub(crate) measure_timeout: Option<Duration>,
     /// Which of several labelled metrics counts
     #[arg(long, value_name = "NAME", requires = "measure", help_heading = "Grading")]

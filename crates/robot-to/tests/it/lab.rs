@@ -155,7 +155,10 @@ impl Lab {
             !self.top.join(".robot_lab_to").exists(),
             "a run directory was made"
         );
-        assert_eq!(self.repo.git(&["for-each-ref", "refs/heads/robot-to*"]), "");
+        let branches = self
+            .repo
+            .git(&["for-each-ref", "refs/heads/robot-to*", "refs/heads/robot-to*/**"]);
+        assert_eq!(branches, "", "a branch was made");
         let runs = self.env.state().join("robot-to/runs");
         let left = std::fs::read_dir(runs).map(Iterator::count).unwrap_or(0);
         assert_eq!(left, 0, "something was left in the state directory");

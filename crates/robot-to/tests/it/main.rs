@@ -22,6 +22,7 @@ mod outcomes;
 mod places;
 mod processes;
 mod real_input;
+mod regressions;
 mod replies;
 mod resume;
 mod script;
