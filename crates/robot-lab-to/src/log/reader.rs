@@ -28,15 +28,16 @@ pub fn read_log(path: &Path) -> io::Result<ReadLog> {
         if file.read_until(b'\n', &mut line)? == 0 {
             break;
         }
-        // Only a line that was not written to its end lacks its line feed.
-        let whole = line.pop_if(|byte| *byte == b'\n').is_some();
-        if whole {
-            log.whole_bytes += line.len() as u64 + 1;
+        // Only a line that was not written to its end lacks its line feed. It is dropped even if nothing else is missing,
+        // so that whoever goes on begins a new line. What another process adds meanwhile is not part of what was read.
+        if line.pop_if(|byte| *byte == b'\n').is_none() {
+            log.torn = true;
+            break;
         }
+        log.whole_bytes += line.len() as u64 + 1;
         match parse_line(&line) {
             Ok(record) => log.records.push(record),
             Err(LineError::Unknown(name)) => log.unknown.push(name),
-            Err(_) if !whole => log.torn = true,
             Err(error) => {
                 let text = format!(
                     "{}: line {}: {error}; nothing was changed",
@@ -45,10 +46,6 @@ pub fn read_log(path: &Path) -> io::Result<ReadLog> {
                 );
                 return Err(io::Error::new(io::ErrorKind::InvalidData, text));
             }
-        }
-        // What another process adds meanwhile is not part of what was read.
-        if !whole {
-            break;
         }
     }
     Ok(log)
@@ -87,6 +84,13 @@ mod tests {
         .unwrap();
         let error = read_log(&path).unwrap_err().to_string();
         assert!(error.contains("line 2: the checksum does not match"), "{error}");
+        std::fs::write(&path, format!("{}\n{}", line(1), line(2))).unwrap();
+        let log = read_log(&path).unwrap();
+        assert_eq!(
+            (log.records.len(), log.torn),
+            (1, true),
+            "only its line feed makes a line whole"
+        );
         std::fs::write(&path, format!("{}\n{}\n", line(1), line(2).replace('x', "y"))).unwrap();
         assert!(
             read_log(&path).is_err(),

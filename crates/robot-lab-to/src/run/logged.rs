@@ -260,6 +260,7 @@ impl<'a> LoggedIteration<'a> {
             Some(Event::NoImprovement { .. }) => "not better",
             Some(Event::NoChange { repeat: true, .. }) => "tried before",
             Some(Event::NoChange { .. }) => "nothing was changed",
+            Some(Event::Tampered { .. }) => "locked files were changed",
             Some(Event::AgentError { .. }) => "ended by an error",
             Some(Event::Interrupted { .. }) => "interrupted",
             Some(_) => "discarded",
@@ -293,6 +294,7 @@ fn candidate(outcome: &Event) -> u32 {
         | Event::GateFailure { candidate, .. }
         | Event::NoImprovement { candidate, .. }
         | Event::NoChange { candidate, .. }
+        | Event::Tampered { candidate, .. }
         | Event::AgentError { candidate, .. }
         | Event::Interrupted { candidate, .. } => *candidate,
         _ => 0,

@@ -98,8 +98,7 @@ impl RunRepo {
         tree: &Oid,
         pathspecs: &[String],
     ) -> Result<Vec<PathBuf>, GitError> {
-        let listed = self
-            .diff(&["--name-only", "-z"], parent, tree)
+        let listed = diff(self.call(), &["--name-only", "-z"], parent, tree)
             .args(pathspecs)
             .run()
             .await?;

@@ -160,6 +160,7 @@ mod tests {
             key_changes: vec!["one\x1b[31m".into(), "two".into()],
             key_learnings: vec!["diff --git a/x b/x".into()],
             should_fully_stop: false,
+            ..Submission::default()
         };
         let events = [
             Event::IterationStarted { parent: oid("a") },
