@@ -4,10 +4,11 @@
 //! `run.git` borrows the user's objects, so that a snapshot costs only what changed. `visible.git` borrows
 //! nothing: it holds the latest ancestors of the base and the accepted commits, and no other branch of the user.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Seek as _};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::config_text::{Config, alternates_line};
 use super::discover::Setting;
@@ -17,6 +18,8 @@ use super::{Identity, Ledger, Oid, WorkDir, ZoneError};
 
 /// How many commits of history a robot sees.
 const VISIBLE_COMMITS: usize = 100;
+/// Trees that are remembered.
+const KNOWN_TREES: usize = 10_000;
 const VISIBLE_REF: &str = "refs/heads/base";
 
 /// The repositories of one run. Cloning is cheap: all clones are the same run.
@@ -34,6 +37,8 @@ struct Shared {
     identity: Identity,
     /// The branch of the run at the start has this format of ids: `sha1` or `sha256`.
     format: String,
+    /// Trees of commits, and of trees themselves, that were asked for.
+    trees: Mutex<HashMap<Oid, Oid>>,
 }
 
 /// A commit to be made. The same specification always gives the same id.
@@ -93,6 +98,7 @@ impl RunRepo {
             settings: facts.settings.clone(),
             identity: facts.identity.clone(),
             format: facts.format.clone(),
+            trees: Mutex::default(),
         };
         Self {
             shared: Arc::new(shared),
@@ -139,11 +145,14 @@ impl RunRepo {
             .env("GIT_AUTHOR_EMAIL", &spec.identity.email);
         let call = call.env("GIT_COMMITTER_NAME", &spec.identity.name);
         let call = call.env("GIT_COMMITTER_EMAIL", &spec.identity.email);
-        call.env("GIT_AUTHOR_DATE", &date)
+        let commit = call
+            .env("GIT_AUTHOR_DATE", &date)
             .env("GIT_COMMITTER_DATE", &date)
             .stdin(spec.message.clone())
             .oid()
-            .await
+            .await?;
+        self.know_tree(&commit, &spec.tree);
+        Ok(commit)
     }
 
     /// Keeps a discarded candidate under `refs/attempts/<iteration>-<candidate>`, with its reason as the message.
@@ -181,11 +190,29 @@ impl RunRepo {
 
     /// The tree of a commit; a tree is its own.
     pub async fn tree_of(&self, treeish: &Oid) -> Result<Oid, GitError> {
+        if let Some(tree) = self.known_trees().get(treeish) {
+            return Ok(tree.clone());
+        }
         let wanted = format!("{treeish}^{{tree}}");
-        self.call()
-            .args(["rev-parse", "--verify", "--end-of-options", wanted.as_str()])
-            .oid()
-            .await
+        let call = self
+            .call()
+            .args(["rev-parse", "--verify", "--end-of-options", wanted.as_str()]);
+        let tree = call.oid().await?;
+        self.know_tree(treeish, &tree);
+        Ok(tree)
+    }
+
+    fn known_trees(&self) -> MutexGuard<'_, HashMap<Oid, Oid>> {
+        self.shared.trees.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What an id names never changes, so git need not be asked twice.
+    pub(super) fn know_tree(&self, treeish: &Oid, tree: &Oid) {
+        let mut known = self.known_trees();
+        if known.len() >= KNOWN_TREES {
+            known.clear();
+        }
+        known.insert(treeish.clone(), tree.clone());
     }
 
     /// Packs what `commit` has and `old` has not.

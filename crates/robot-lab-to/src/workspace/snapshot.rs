@@ -303,7 +303,9 @@ impl Checkout {
     }
 
     async fn write_tree(&self) -> Result<Oid, GitError> {
-        self.call().args(["write-tree"]).oid().await
+        let tree = self.call().args(["write-tree"]).oid().await?;
+        self.zones.know_tree(&tree, &tree);
+        Ok(tree)
     }
 
     /// Takes back changes that nobody made: files that are just as a checkout writes them but that git would store
