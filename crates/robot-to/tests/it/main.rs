@@ -20,6 +20,7 @@ mod limits;
 mod log;
 mod outcomes;
 mod places;
+mod plain_user;
 mod processes;
 mod real_input;
 mod regressions;

@@ -1,0 +1,100 @@
+//! As a user without rights, for whom permissions hold: root is refused nothing, so these run as nobody when started
+//! by root.
+
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+
+use testkit::{Finished, Running, TestEnvironment, TestRepo};
+
+use crate::checks::no_process_is_left;
+use crate::lab::{KEY, PATIENCE};
+
+const NOBODY: &str = "65534";
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+fn give(path: &Path, owner: &str) {
+    if is_root() {
+        let done = Command::new("chown")
+            .args(["-R", owner])
+            .arg(path)
+            .status()
+            .unwrap();
+        assert!(done.success());
+    }
+}
+
+/// Runs the program as nobody, who owns everything that it may write.
+fn run(env: &TestEnvironment, arguments: &[&str]) -> Finished {
+    let binary = env!("CARGO_BIN_EXE_robot-to");
+    give(env.root(), NOBODY);
+    let ids = [
+        format!("--reuid={NOBODY}"),
+        format!("--regid={NOBODY}"),
+        "--clear-groups".into(),
+    ];
+    let command = if is_root() {
+        let arguments = ids
+            .iter()
+            .map(String::as_str)
+            .chain([binary])
+            .chain(arguments.iter().copied());
+        env.command_of("setpriv", arguments)
+    } else {
+        env.command(arguments)
+    };
+    let finished = Running::start(command).wait(PATIENCE);
+    give(env.root(), "0");
+    finished
+}
+
+#[test]
+fn a_whole_run_needs_no_rights() {
+    let mut env = TestEnvironment::new(env!("CARGO_BIN_EXE_robot-to"));
+    // With a key the program starts itself again, by way of files in `/proc` that are its own only.
+    env.env("OPENAI_API_KEY", KEY);
+    let dir = env.root().join("demo");
+    let finished = run(&env, &["demo", "--fast", "--dir", dir.to_str().unwrap()]);
+    finished.assert_code(0);
+    assert!(
+        finished
+            .stdout
+            .contains("Iterations: 3 (2 committed, 1 discarded)"),
+        "{}",
+        finished.stdout
+    );
+    no_process_is_left(&env);
+}
+
+#[test]
+fn a_checkout_that_cannot_be_written_is_refused_and_left_as_it_is() {
+    let repo = TestRepo::new();
+    repo.write("a", "a\n");
+    repo.commit_all("start");
+    let mut env = TestEnvironment::new(env!("CARGO_BIN_EXE_robot-to"));
+    let script = env.root().join("script.yaml");
+    std::fs::write(&script, "turns:\n  - text: hello\n").unwrap();
+    let before = repo.fingerprint();
+    give(repo.path(), NOBODY);
+    let mode = std::fs::metadata(repo.path()).unwrap().permissions();
+    std::fs::set_permissions(repo.path(), PermissionsExt::from_mode(0o555)).unwrap();
+    env.cwd(repo.path());
+    let script = script.to_str().unwrap();
+    let finished = run(
+        &env,
+        &["say hello to all", "--provider", "script", "--model", script],
+    );
+    std::fs::set_permissions(repo.path(), mode).unwrap();
+    give(repo.path(), "0");
+    assert!(matches!(finished.code, Some(2 | 5)), "{finished:?}");
+    assert!(
+        finished.stderr.contains("Permission denied"),
+        "{}",
+        finished.stderr
+    );
+    before.assert_same(&repo.fingerprint());
+    assert!(!repo.path().join(".robot_lab_to").exists());
+}
