@@ -166,6 +166,10 @@ pub fn decide(state: &RunState, input: Input, policy: &Policy) -> Result<Vec<Eve
         (Input::Committed { commit, .. }, Some(tree)) => {
             Ok(vec![committed(state, candidate, commit, tree, policy)])
         }
+        // The candidate is as good as it was: neither the robot nor the gate failed.
+        (Input::CommitFailed { reason, .. }, Some(_)) if reason.kind == StopKind::Environment => {
+            Ok(vec![interrupted(key.candidate, reason)])
+        }
         (Input::CommitFailed { reason, .. }, Some(tree)) => {
             let failed = Event::CommitFailed {
                 candidate: key.candidate,

@@ -176,7 +176,11 @@ impl World {
                 prop_assert!(message.starts_with("robot-to "));
                 let (n, a, b) = self.roll();
                 if n == 0 && a && b {
-                    let reason = StopReason::new(StopKind::BranchMoved, "branch moved");
+                    let reason = if key.candidate + key.attempt % 2 == 0 {
+                        StopReason::environment("disk full")
+                    } else {
+                        StopReason::new(StopKind::BranchMoved, "branch moved")
+                    };
                     Input::CommitFailed { key, reason }
                 } else {
                     prop_assert_eq!(&parent, &self.branch.0, "compare and swap");

@@ -133,7 +133,15 @@ impl Run {
         plan.bound();
         // It becomes the name of a branch, and is written in places that are not the log.
         plan.objective = Redactor::new(place.secrets.iter().cloned()).text(plan.objective);
-        let policy = plan.policy.clone();
+        let mut policy = plan.policy.clone();
+        if plan
+            .measure
+            .as_ref()
+            .is_some_and(|measure| measure.target.is_some())
+        {
+            // What is measured is not for the robot to judge.
+            policy.stop_when = None;
+        }
         let before = past.as_ref().map_or(Duration::ZERO, |past| {
             Duration::from_millis(past.state().elapsed_ms)
         });

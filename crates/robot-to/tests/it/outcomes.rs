@@ -206,3 +206,30 @@ fn a_locked_pattern_that_matches_nothing_is_refused() {
         refused.stderr
     );
 }
+
+#[test]
+fn with_a_target_the_robot_cannot_end_the_run() {
+    let claim = |n: &str| Reply::calls([write("score", n), submit_and_stop("It is done")]);
+    let mut lab = Lab::new([claim("2\n"), claim("3\n")]);
+    lab.repo.write("score", "1\n");
+    lab.repo.commit_all("a score");
+    lab.verify = None;
+    let ran = lab.run(&[
+        "--measure",
+        "cat score",
+        "--target",
+        "3",
+        "--stop-when",
+        "it is done",
+    ]);
+    ran.assert_end(0, "target met: measure=3 (before 2)");
+    assert_eq!(ran.outcomes(), ["commit:success"; 2]);
+}
+
+#[test]
+fn a_run_that_is_at_its_target_already_asks_no_model() {
+    let lab = Lab::new([]);
+    let ran = lab.run(&["--measure", "echo 5", "--target", "3"]);
+    ran.assert_end(0, "target met: verify=true, measure=5");
+    assert_eq!(ran.requests().len(), 0);
+}
