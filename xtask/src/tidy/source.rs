@@ -122,7 +122,7 @@ mod tests {
             ),
             (
                 "crates/robot-to/src/x.rs",
-                "//! Job.\n#[ignore]\n",
+                concat!("//! Job.\n#[", "ignore]\n"),
                 "nobody checks",
             ),
         ] {

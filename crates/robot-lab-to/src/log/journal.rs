@@ -25,7 +25,6 @@ struct Inner {
     file: File,
     seq: u64,
     state: RunState,
-    commit_started: Option<Record>,
     /// The first failure to write. From then on the log is not the truth any more, so nothing goes on.
     failed: Option<String>,
 }
@@ -43,7 +42,6 @@ impl Journal {
             file,
             seq: 0,
             state: RunState::default(),
-            commit_started: None,
             failed: None,
         };
         Self {
@@ -71,12 +69,6 @@ impl Journal {
             file,
             seq: log.records.last().map_or(0, |record| record.seq),
             state: RunState::fold(&log.records),
-            commit_started: log
-                .records
-                .iter()
-                .rev()
-                .find(|record| is_commit_start(record))
-                .cloned(),
             failed: None,
         };
         Ok(Self {
@@ -86,11 +78,6 @@ impl Journal {
             watchers: Watchers::new(observers),
             halt,
         })
-    }
-
-    /// The latest record that announced a commit.
-    pub fn last_commit_started(&self) -> Option<Record> {
-        self.lock().commit_started.clone()
     }
 
     /// Writes an event, then lets it change the state. After an error the state is as before.
@@ -117,9 +104,6 @@ impl Journal {
         }
         inner.seq = record.seq;
         inner.state.apply(&record);
-        if is_commit_start(&record) {
-            inner.commit_started = Some(record.clone());
-        }
         // In the order of the log, since the next one waits for the lock.
         self.watchers.record(&record);
         Ok(record)
@@ -168,10 +152,6 @@ impl Journal {
 /// The time as it is written, so that what was read and what was written is the same.
 fn to_the_millisecond(now: Timestamp) -> Timestamp {
     Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
-}
-
-fn is_commit_start(record: &Record) -> bool {
-    matches!(record.event, Event::CommitStarted { .. })
 }
 
 fn write(file: &mut File, record: &Record, durable: bool) -> io::Result<()> {

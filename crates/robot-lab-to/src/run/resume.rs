@@ -5,7 +5,7 @@ use super::assemble::{Parts, With, assemble, work_dir};
 use super::setup::{at, check};
 use super::{Halt, Past, Run, RunId, StartError};
 use crate::driver::World as _;
-use crate::event::{Event, Redactor};
+use crate::event::{Event, Record, Redactor};
 use crate::iteration::{Phase, Policy, RunState, StopKind, StopReason, decide, effect_of};
 use crate::log::Journal;
 use crate::settings::{Place, Plan};
@@ -44,6 +44,8 @@ impl Run {
             started,
             ..
         } = past;
+        let is_commit = |record: &&Record| matches!(record.event, Event::CommitStarted { .. });
+        let announced = log.records.iter().rev().find(is_commit).cloned();
         let redactor = Redactor::new(place.secrets.iter().cloned());
         let (clock, observers) = (Arc::clone(&with.clock), with.observers.clone());
         let work = WorkDir::create(&work_dir(&place.work_dir, &id)).map_err(at(&place.work_dir))?;
@@ -65,7 +67,7 @@ impl Run {
             zones,
         })
         .await?;
-        settle(&mut world, &state).await?;
+        settle(&mut world, &state, announced).await?;
         let resumed = Event::RunResumed {
             run_id: id.to_string(),
             branch: world.file.branch.clone(),
@@ -122,7 +124,11 @@ async fn tip(ledger: &Ledger, branch: &Branch, state: &RunState) -> Result<Oid, 
 }
 
 /// Ends what the earlier process was doing: a commit that it had begun is made, anything else is given up.
-async fn settle(world: &mut RealWorld, state: &RunState) -> Result<(), StartError> {
+async fn settle(
+    world: &mut RealWorld,
+    state: &RunState,
+    announced: Option<Record>,
+) -> Result<(), StartError> {
     let log = world.dir.log();
     match &state.phase {
         Phase::Ready | Phase::Stopped { .. } => Ok(()),
@@ -138,7 +144,7 @@ async fn settle(world: &mut RealWorld, state: &RunState) -> Result<(), StartErro
             Ok(())
         }
         Phase::Committing { .. } => {
-            let Some(record) = world.journal.last_commit_started() else {
+            let Some(record) = announced else {
                 return Ok(());
             };
             let Some(effect) = effect_of(&record) else {
