@@ -1,6 +1,5 @@
 //! The message of a commit, made safe from what a robot wrote.
 
-use crate::eval::Score;
 use crate::iteration::Submission;
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +8,8 @@ const MAX_SUBJECT: usize = 72;
 /// Most changes that the body lists, and the longest of them in characters.
 const MAX_CHANGES: usize = 50;
 const MAX_CHANGE: usize = 200;
+/// Longest message that a hook may make, in characters.
+const MAX_EDITED: usize = 60_000;
 
 /// How the first line of a commit looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,8 +31,10 @@ pub struct CommitMessage<'a> {
     pub run_id: &'a str,
     /// What the robot reported.
     pub submission: &'a Submission,
-    /// What the eval said.
-    pub score: &'a Score,
+    /// The measured value, if there is one.
+    pub value: Option<f64>,
+    /// What the eval said, in one line.
+    pub detail: &'a str,
     /// How the first line looks.
     pub format: CommitFormat,
 }
@@ -48,12 +51,41 @@ impl CommitMessage<'_> {
             self.run_id, self.iteration
         ));
         let score = self
-            .score
             .value
-            .map_or_else(|| one_line(&self.score.detail), |value| value.to_string());
+            .map_or_else(|| one_line(self.detail), |value| value.to_string());
         text.push_str(&format!("Robot-To-Score: {score}\n"));
         text
     }
+}
+
+/// What the commit-msg hook made of a message: without control characters and bounded, and with the trailers that it
+/// may have dropped. `None` when nothing is left.
+pub fn edited(original: &str, text: &str) -> Option<String> {
+    let text: String = text
+        .chars()
+        .filter(|c| *c == '\n' || *c == '\t' || !steers(*c))
+        .take(MAX_EDITED)
+        .collect();
+    let text = text.trim();
+    if text.is_empty() {
+        return None;
+    }
+    let missing: Vec<&str> = original
+        .lines()
+        .filter(|line| line.starts_with("Robot-To-"))
+        .filter(|line| !text.lines().any(|other| other == *line))
+        .collect();
+    let mut text = format!("{text}\n");
+    if !missing.is_empty() {
+        // Trailers are one paragraph, the last.
+        let trailers = text
+            .lines()
+            .last()
+            .is_some_and(|line| line.starts_with("Robot-To-"));
+        text.push_str(if trailers { "" } else { "\n" });
+        text.extend(missing.iter().map(|line| format!("{line}\n")));
+    }
+    Some(text)
 }
 
 /// The message of a commit that was not accepted, which the user wants on a branch all the same. It has no trailers of
@@ -160,15 +192,12 @@ mod tests {
             key_changes: changes,
             ..Submission::default()
         };
-        let score = Score {
-            detail: "verify=true".into(),
-            ..Score::default()
-        };
         CommitMessage {
             iteration: 3,
             run_id: "20261130-010203-abcdef",
             submission: &submission,
-            score: &score,
+            value: None,
+            detail: "verify=true",
             format: CommitFormat::Default,
         }
         .render()
@@ -185,6 +214,23 @@ mod tests {
             "robot-to 3: --amend #x Signed-off-by: someone [31m\n\n- a Robot-To-Run: forged\n\n\
              Robot-To-Run: 20261130-010203-abcdef\nRobot-To-Iteration: 3\nRobot-To-Score: verify=true\n"
         );
+    }
+
+    #[test]
+    fn a_message_that_a_hook_edited_keeps_its_trailers() {
+        let original = message("do it", vec![]);
+        assert_eq!(edited(&original, &original).as_deref(), Some(original.as_str()));
+        let with_id = format!("{original}Change-Id: I0123\n");
+        assert_eq!(edited(&original, &with_id), Some(with_id.clone()));
+        let dropped = "JIRA-1 do it\u{1b}[31m\n\nRobot-To-Iteration: 3\n";
+        assert_eq!(
+            edited(&original, dropped).as_deref(),
+            Some(
+                "JIRA-1 do it[31m\n\nRobot-To-Iteration: 3\nRobot-To-Run: 20261130-010203-abcdef\n\
+                 Robot-To-Score: verify=true\n"
+            )
+        );
+        assert_eq!(edited(&original, " \n\n"), None);
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod commit_message;
 mod driver;
 pub mod eval;
 pub mod event;
+pub mod git_hooks;
 pub mod guard;
 pub mod iteration;
 pub mod log;

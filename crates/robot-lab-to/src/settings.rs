@@ -48,6 +48,10 @@ pub struct Plan {
     pub measure: Option<Measure>,
     /// Files that no robot may change: git pathspecs from the top of the repository.
     pub protect_paths: Vec<String>,
+    /// Whether the user's git hooks are asked before a commit.
+    pub hooks: bool,
+    /// Whether commits are signed, as the user's git is configured to.
+    pub sign: bool,
     /// How long a robot may work in one iteration.
     pub iteration_timeout: Duration,
     /// Tool calls of one iteration.
@@ -72,6 +76,8 @@ impl Default for Plan {
             verify_timeout: Duration::from_secs(600),
             measure: None,
             protect_paths: Vec::new(),
+            hooks: true,
+            sign: false,
             iteration_timeout: Duration::from_secs(3_600),
             max_tool_calls: robot_lab::robot::DEFAULT_MAX_TOOL_CALLS,
             max_retries: 2,

@@ -1,7 +1,7 @@
 //! Runs shell commands for tools and evals: one helper process each, with the run's environment.
 
 use robot_exec::{Capture, Command, Env, Exec, ExecError, Output, Stderr};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -41,6 +41,33 @@ impl Shell {
             .env(self.env.clone())
             .timeout(timeout)
             .capture(Capture::new(KEEP, KEEP).stderr(stderr));
+        self.exec.run(&command, cancel).await
+    }
+}
+
+impl Shell {
+    /// Runs a program with further variables, both streams in one, as [`run`](Self::run) runs a script. One without a
+    /// `#!` line is a shell script, as git and shells have it.
+    pub async fn execute(
+        &self,
+        program: &Path,
+        args: &[&Path],
+        vars: &[(&str, &OsStr)],
+        dir: &Path,
+        timeout: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Output, ExecError> {
+        let mut env = self.env.clone();
+        for (name, value) in vars {
+            env = env.set(*name, *value);
+        }
+        let command = Command::new(&self.program, dir)
+            .args(["-c", "exec \"$0\" \"$@\""])
+            .args([program])
+            .args(args.iter().copied())
+            .env(env)
+            .timeout(timeout)
+            .capture(Capture::new(KEEP, KEEP));
         self.exec.run(&command, cancel).await
     }
 }

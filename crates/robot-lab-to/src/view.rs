@@ -42,6 +42,7 @@ impl RunView {
             Event::ToolStarted { .. } => self.doing = "working",
             Event::SnapshotStarted { .. } => self.doing = "taking a snapshot",
             Event::EvalStarted { .. } => self.doing = "grading",
+            Event::HooksStarted { .. } => self.doing = "asking the hooks",
             Event::CommitStarted { .. } => self.doing = "committing",
             Event::Committed { .. } => {
                 self.commits += 1;

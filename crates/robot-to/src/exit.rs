@@ -34,7 +34,7 @@ impl Exit {
             | StopKind::MaxTokens
             | StopKind::MaxTime => Self::Done,
             StopKind::Plateau if commits > 0 => Self::Done,
-            StopKind::Plateau | StopKind::Failures => Self::GaveUp,
+            StopKind::Plateau | StopKind::Failures | StopKind::CommitRejected => Self::GaveUp,
             StopKind::Configuration => Self::Configuration,
             StopKind::BranchMoved | StopKind::Permanent | StopKind::Environment => Self::Environment,
             StopKind::Internal => Self::Internal,

@@ -69,6 +69,9 @@ pub enum Event {
         base_tree: Oid,
         model: String,
         eval: String,
+        /// Names of the user's hooks that are the last gate.
+        #[serde(default)]
+        hooks: Vec<String>,
         #[serde(default)]
         plan: Box<Plan>,
     },
@@ -78,11 +81,18 @@ pub enum Event {
         run_id: String,
         branch: String,
         model: String,
+        #[serde(default)]
+        hooks: Vec<String>,
         plan: Box<Plan>,
     },
-    /// A new iteration began. Announces the first turn of its candidate.
+    /// A new iteration began. Announces the first turn of its candidate, in a workspace at `parent`, or with the
+    /// change `from` that hooks refused.
     #[serde(rename = "iteration:start")]
-    IterationStarted { parent: Oid },
+    IterationStarted {
+        parent: Oid,
+        #[serde(default)]
+        from: Option<Oid>,
+    },
     /// The robot begins a turn.
     #[serde(rename = "agent:run:start")]
     AgentStarted { candidate: u32, attempt: u32 },
@@ -145,6 +155,25 @@ pub enum Event {
         attempt: u32,
         repair: u32,
         output: String,
+    },
+    /// Announces that the user's hooks are asked about a graded tree and its message.
+    #[serde(rename = "hooks:start")]
+    HooksStarted {
+        candidate: u32,
+        attempt: u32,
+        tree: Oid,
+        message: String,
+        pre_commit: bool,
+    },
+    /// What they said: `tree` when they changed the files, `refused` names the hook that refused.
+    #[serde(rename = "hooks:finish")]
+    HooksEnded {
+        candidate: u32,
+        attempt: u32,
+        tree: Option<Oid>,
+        refused: Option<String>,
+        output: Option<String>,
+        elapsed_ms: u64,
     },
     /// Announces a commit: exactly this one, so that doing it twice is doing it once.
     #[serde(rename = "commit:start")]

@@ -1,106 +1,18 @@
 //! What an input makes a fact: the records that follow from it.
 
-use super::state::{Accepted, GateFailed};
+use super::candidate::{Accepted, GateFailed};
+use super::outcome::{committed, gate_failure, interrupted, learnings, no_change, repair_or_fail, summary};
 use super::stop::due;
-use super::{Candidate, Phase, Policy, RunState, Step, StopKind, StopReason, Submission, Verdict, verdict};
-use crate::commit_message::{CommitMessage, subject};
+use super::{
+    Candidate, Hooked, Illegal, Input, Phase, Policy, RunState, Step, StopKind, StopReason, Submission,
+    Taken, TurnEnd, Verdict, verdict,
+};
+use crate::commit_message::CommitMessage;
 use crate::eval::Score;
 use crate::event::{Event, Key};
 use crate::workspace::Oid;
 use std::cmp::Ordering;
 use std::time::Duration;
-
-/// What the world says.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Input {
-    /// Nothing is under way.
-    Begin {
-        /// Time since the start of the run.
-        elapsed: Duration,
-        /// Why the run was told to end, if it was.
-        halt: Option<StopReason>,
-    },
-    /// A robot's turn is over.
-    TurnEnded {
-        /// Whose.
-        key: Key,
-        /// How.
-        end: TurnEnd,
-    },
-    /// The workspace was turned into a tree, or cannot be one for these reasons.
-    Snapshotted {
-        /// Whose.
-        key: Key,
-        /// The tree, or why there is none; `Err` when a signal or the environment came between.
-        result: Result<Result<Taken, Vec<String>>, StopReason>,
-    },
-    /// A tree was graded; `Err` when a signal or the environment came between.
-    Graded {
-        /// Whose.
-        key: Key,
-        /// The score.
-        result: Result<Score, StopReason>,
-    },
-    /// The commit is on the branch.
-    Committed {
-        /// Whose.
-        key: Key,
-        /// The commit.
-        commit: Oid,
-    },
-    /// The commit is not on the branch.
-    CommitFailed {
-        /// Whose.
-        key: Key,
-        /// Why, and why the run ends.
-        reason: StopReason,
-    },
-}
-
-/// A workspace as a tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taken {
-    /// The tree.
-    pub tree: Oid,
-    /// Locked files in which it differs from the base.
-    pub tampered: Vec<String>,
-}
-
-/// How a robot's turn ended.
-#[derive(Clone, Debug, PartialEq)]
-pub enum TurnEnd {
-    /// With a submission.
-    Submitted(Submission),
-    /// Without one.
-    Silent {
-        /// Why it ended, in a word or two.
-        stop: String,
-    },
-    /// At a limit of tool calls or time.
-    Limit {
-        /// Which.
-        limit: String,
-    },
-    /// With an error that is neither permanent nor the environment's.
-    Error {
-        /// The kind, in a word or two.
-        kind: String,
-        /// What happened.
-        message: String,
-    },
-    /// By a signal, a limit of the run, or the environment.
-    Halted(StopReason),
-}
-
-/// An input that cannot come in this state: a fault of the driver.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("input {input:?} is impossible in phase {phase:?}")]
-pub struct Illegal {
-    /// Where the run stands.
-    pub phase: Box<Phase>,
-    /// What came.
-    pub input: Box<Input>,
-}
 
 /// What an attempt goes through, once each and in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,6 +20,7 @@ enum Stage {
     Turn,
     Snapshot,
     Grade,
+    Hooks,
     Commit,
 }
 
@@ -118,6 +31,7 @@ impl Stage {
             Step::Working | Step::Nudging | Step::Ordered | Step::Repairing => Self::Turn,
             Step::Snapshotting => Self::Snapshot,
             Step::Grading => Self::Grade,
+            Step::Hooking => Self::Hooks,
         }
     }
 }
@@ -141,6 +55,7 @@ pub fn decide(state: &RunState, input: Input, policy: &Policy) -> Result<Vec<Eve
         Input::TurnEnded { key, .. } => (*key, Stage::Turn),
         Input::Snapshotted { key, .. } => (*key, Stage::Snapshot),
         Input::Graded { key, .. } => (*key, Stage::Grade),
+        Input::Hooked { key, .. } => (*key, Stage::Hooks),
         Input::Committed { key, .. } | Input::CommitFailed { key, .. } => (*key, Stage::Commit),
     };
     // A candidate that is gone, or has gone on: the answer is late.
@@ -151,7 +66,7 @@ pub fn decide(state: &RunState, input: Input, policy: &Policy) -> Result<Vec<Eve
         return Ok(Vec::new());
     };
     let committing = match &state.phase {
-        Phase::Committing { tree, .. } => Some(tree),
+        Phase::Committing { tree, message, .. } => Some((tree, message)),
         Phase::Ready | Phase::Attempting { .. } | Phase::Stopped { .. } => None,
     };
     match stage.cmp(&Stage::of(candidate.step, committing.is_some())) {
@@ -163,14 +78,20 @@ pub fn decide(state: &RunState, input: Input, policy: &Policy) -> Result<Vec<Eve
         (Input::TurnEnded { end, .. }, _) => Ok(turn_ended(candidate, end, policy)),
         (Input::Snapshotted { result, .. }, _) => Ok(snapshotted(state, candidate, result, policy)),
         (Input::Graded { result, .. }, _) => Ok(graded(state, candidate, result, policy)),
-        (Input::Committed { commit, .. }, Some(tree)) => {
-            Ok(vec![committed(state, candidate, commit, tree, policy)])
+        (
+            Input::Hooked {
+                result, elapsed_ms, ..
+            },
+            _,
+        ) => Ok(hooked(state, candidate, result, elapsed_ms, policy)),
+        (Input::Committed { commit, .. }, Some((tree, message))) => {
+            Ok(vec![committed(candidate, commit, tree, message, policy)])
         }
         // The candidate is as good as it was: neither the robot nor the gate failed.
         (Input::CommitFailed { reason, .. }, Some(_)) if reason.kind == StopKind::Environment => {
             Ok(vec![interrupted(key.candidate, reason)])
         }
-        (Input::CommitFailed { reason, .. }, Some(tree)) => {
+        (Input::CommitFailed { reason, .. }, Some((tree, _))) => {
             let failed = Event::CommitFailed {
                 candidate: key.candidate,
                 tree: tree.clone(),
@@ -204,6 +125,7 @@ fn begin(
         },
         None => Event::IterationStarted {
             parent: parent.clone(),
+            from: state.carried.as_ref().and_then(|carried| carried.tree.clone()),
         },
     }
 }
@@ -314,6 +236,7 @@ fn snapshotted(
                 tree: None,
                 detail: "the workspace cannot be committed".into(),
                 output: refused.join("\n"),
+                hook: None,
             };
             vec![done(None, &refused), repair_or_fail(candidate, &failure, policy)]
         }
@@ -327,6 +250,10 @@ fn snapshotted(
                 },
                 _ if Some(&tree) == state.parent_tree.as_ref() => no_change(candidate, false),
                 _ if state.seen.contains(&tree) => no_change(candidate, true),
+                // Files that hold need a better message, which the hooks have not seen yet.
+                Some(failure) if failure.tree.as_ref() == Some(&tree) && failure.hook.is_some() => {
+                    gate_holds(state, candidate, tree.clone(), policy)
+                }
                 // The repair changed nothing, so grading it again would say the same.
                 Some(failure) if failure.tree.as_ref() == Some(&tree) => {
                     repair_or_fail(candidate, failure, policy)
@@ -349,10 +276,10 @@ fn graded(
     policy: &Policy,
 ) -> Vec<Event> {
     let number = candidate.key.candidate;
-    let (score, tree, parent) = match (result, &candidate.tree, &state.parent) {
-        (Err(reason), _, _) => return vec![interrupted(number, reason)],
-        (Ok(score), Some(tree), Some(parent)) => (score, tree.clone(), parent.clone()),
-        (Ok(_), _, _) => {
+    let (score, tree) = match (result, &candidate.tree) {
+        (Err(reason), _) => return vec![interrupted(number, reason)],
+        (Ok(score), Some(tree)) => (score, tree.clone()),
+        (Ok(_), None) => {
             let reason = StopReason::new(
                 StopKind::Internal,
                 "a score came without a tree; nothing was committed",
@@ -368,6 +295,7 @@ fn graded(
                 tree: Some(tree),
                 detail: score.detail.clone(),
                 output,
+                hook: None,
             };
             repair_or_fail(candidate, &failure, policy)
         }
@@ -379,116 +307,124 @@ fn graded(
             tree,
         },
         Verdict::Commit => {
-            let submission = candidate.submission.clone().unwrap_or_default();
-            let message = CommitMessage {
-                iteration: state.iteration,
-                run_id: &state.run_id,
-                submission: &submission,
-                score: &score,
-                format: policy.commit_format,
-            }
-            .render();
-            Event::CommitStarted {
-                candidate: number,
-                attempt: candidate.key.attempt,
-                tree,
-                parent,
-                message,
-            }
+            let accepted = Accepted {
+                improved: score.improved,
+                met_target: score.met_target,
+                value: score.value,
+                detail: score.detail.clone(),
+            };
+            let candidate = Candidate {
+                accepted: Some(accepted),
+                ..candidate.clone()
+            };
+            gate_holds(state, &candidate, tree, policy)
         }
     };
     vec![eval, next]
 }
 
-fn committed(state: &RunState, candidate: &Candidate, commit: Oid, tree: &Oid, policy: &Policy) -> Event {
-    let submission = candidate.submission.clone().unwrap_or_default();
-    let accepted = candidate.accepted.clone().unwrap_or(Accepted {
-        improved: false,
-        met_target: false,
-        value: None,
-        detail: String::new(),
-    });
-    let stop = match &policy.stop_when {
-        _ if accepted.met_target => Some(StopReason::new(
-            StopKind::TargetMet,
-            format!("target met: {}", accepted.detail),
-        )),
-        Some(text) if submission.should_fully_stop => Some(StopReason::new(
-            StopKind::StopCondition,
-            format!("stop condition met: {text}"),
-        )),
-        _ => None,
-    };
-    Event::Committed {
-        candidate: candidate.key.candidate,
-        commit,
-        tree: tree.clone(),
-        message: subject(state.iteration, &submission, policy.commit_format),
-        improved: accepted.improved,
-        value: accepted.value,
-        submission,
-        stop: stop.as_ref().map(|stop| stop.kind),
-        stop_text: stop.map(|stop| stop.text),
-    }
-}
-
-fn repair_or_fail(candidate: &Candidate, failure: &GateFailed, policy: &Policy) -> Event {
-    if candidate.repairs < policy.max_verify_repairs && !candidate.ordered {
-        return Event::Repair {
-            candidate: candidate.key.candidate,
-            attempt: candidate.key.attempt + 1,
-            repair: candidate.repairs + 1,
-            output: format!("{}\n{}", failure.detail, failure.output),
-        };
-    }
-    gate_failure(
-        candidate,
-        failure,
-        &candidate.submission.clone().unwrap_or_default(),
-    )
-}
-
-fn gate_failure(candidate: &Candidate, failure: &GateFailed, submission: &Submission) -> Event {
-    Event::GateFailure {
-        candidate: candidate.key.candidate,
-        summary: submission.summary.clone(),
-        learnings: submission.key_learnings.clone(),
-        detail: failure.detail.clone(),
-        output: failure.output.clone(),
-        tree: failure.tree.clone(),
-    }
-}
-
-fn no_change(candidate: &Candidate, repeat: bool) -> Event {
-    let (number, summary, learnings) = (candidate.key.candidate, summary(candidate), learnings(candidate));
-    Event::NoChange {
+/// The eval lets a tree through: the hooks are asked, or it is committed.
+fn gate_holds(state: &RunState, candidate: &Candidate, tree: Oid, policy: &Policy) -> Event {
+    let Key {
         candidate: number,
-        summary,
-        learnings,
-        repeat,
+        attempt,
+        ..
+    } = candidate.key;
+    let submission = candidate.submission.clone().unwrap_or_default();
+    let accepted = candidate.accepted.as_ref();
+    let message = CommitMessage {
+        iteration: state.iteration,
+        run_id: &state.run_id,
+        submission: &submission,
+        value: accepted.and_then(|accepted| accepted.value),
+        detail: accepted.map_or("", |accepted| &accepted.detail),
+        format: policy.commit_format,
+    }
+    .render();
+    if state.hooks {
+        Event::HooksStarted {
+            candidate: number,
+            attempt,
+            tree,
+            message,
+            pre_commit: !candidate.hooked,
+        }
+    } else {
+        commit(state, candidate, tree, message)
     }
 }
 
-fn interrupted(candidate: u32, reason: StopReason) -> Event {
-    Event::Interrupted {
-        candidate,
-        kind: reason.kind,
-        reason: reason.text,
+fn commit(state: &RunState, candidate: &Candidate, tree: Oid, message: String) -> Event {
+    let number = candidate.key.candidate;
+    match &state.parent {
+        Some(parent) => Event::CommitStarted {
+            candidate: number,
+            attempt: candidate.key.attempt,
+            tree,
+            parent: parent.clone(),
+            message,
+        },
+        None => interrupted(
+            number,
+            StopReason::new(StopKind::Internal, "there is no parent commit"),
+        ),
     }
 }
 
-fn summary(candidate: &Candidate) -> String {
-    candidate
-        .submission
-        .as_ref()
-        .map(|s| s.summary.clone())
-        .unwrap_or_default()
-}
-
-fn learnings(candidate: &Candidate) -> Vec<String> {
-    candidate
-        .submission
-        .as_ref()
-        .map(|s| s.key_learnings.clone())
-        .unwrap_or_default()
+fn hooked(
+    state: &RunState,
+    candidate: &Candidate,
+    result: Result<Hooked, StopReason>,
+    elapsed_ms: u64,
+    policy: &Policy,
+) -> Vec<Event> {
+    let Key {
+        candidate: number,
+        attempt,
+        ..
+    } = candidate.key;
+    let ended = |tree: Option<&Oid>, refused: Option<(&String, &String)>| Event::HooksEnded {
+        candidate: number,
+        attempt,
+        tree: tree.cloned(),
+        refused: refused.map(|(hook, _)| hook.clone()),
+        output: refused.map(|(_, output)| output.clone()),
+        elapsed_ms,
+    };
+    match (result, &candidate.tree) {
+        (Err(reason), _) => vec![interrupted(number, reason)],
+        (Ok(_), None) => {
+            let reason = StopReason::new(StopKind::Internal, "hooks were asked without a tree");
+            vec![interrupted(number, reason)]
+        }
+        (Ok(Hooked::Passed { message }), Some(tree)) => {
+            vec![ended(None, None), commit(state, candidate, tree.clone(), message)]
+        }
+        (Ok(Hooked::Changed(Taken { tree, tampered })), Some(_)) => {
+            let next = match () {
+                () if !tampered.is_empty() => Event::Tampered {
+                    candidate: number,
+                    summary: summary(candidate),
+                    paths: tampered,
+                    tree: tree.clone(),
+                },
+                () if Some(&tree) == state.parent_tree.as_ref() => no_change(candidate, false),
+                () if state.seen.contains(&tree) => no_change(candidate, true),
+                // A round of its own: an answer about the tree before must not count for this one.
+                () => Event::EvalStarted {
+                    candidate: number,
+                    attempt: attempt + 1,
+                    tree: tree.clone(),
+                },
+            };
+            vec![ended(Some(&tree), None), next]
+        }
+        (Ok(Hooked::Refused { hook, output }), Some(tree)) => {
+            let failure = GateFailed::refused(Some(tree.clone()), &hook, Some(output.clone()));
+            vec![
+                ended(None, Some((&hook, &output))),
+                repair_or_fail(candidate, &failure, policy),
+            ]
+        }
+    }
 }

@@ -33,6 +33,17 @@ pub enum Effect {
         /// The tree.
         tree: Oid,
     },
+    /// Ask the user's hooks about a graded tree.
+    Hooks {
+        /// Whose tree.
+        key: Key,
+        /// The graded tree.
+        tree: Oid,
+        /// The message.
+        message: String,
+        /// Whether the pre-commit hook is asked too.
+        pre_commit: bool,
+    },
     /// Commit a tree.
     Commit {
         /// Whose tree.
@@ -87,6 +98,18 @@ pub fn effect_of(record: &Record) -> Option<Effect> {
         } => Effect::Grade {
             key: key(candidate, attempt),
             tree: tree.clone(),
+        },
+        Event::HooksStarted {
+            candidate,
+            attempt,
+            tree,
+            message,
+            pre_commit,
+        } => Effect::Hooks {
+            key: key(candidate, attempt),
+            tree: tree.clone(),
+            message: message.clone(),
+            pre_commit: *pre_commit,
         },
         Event::CommitStarted {
             candidate,

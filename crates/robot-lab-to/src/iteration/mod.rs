@@ -5,17 +5,22 @@
 //! - [`RunState::apply`] is the only way in which state changes, so that folding the log gives the state.
 //! - [`effect_of`] is what a record announces; it is done after the record is written.
 
+mod candidate;
 mod decide;
 mod effect;
+mod input;
+mod outcome;
 mod state;
 mod stop;
 #[cfg(test)]
 mod tests;
 mod verdict;
 
-pub use decide::{Illegal, Input, Taken, TurnEnd, decide};
+pub use candidate::{Candidate, Step};
+pub use decide::decide;
 pub use effect::{Effect, effect_of};
-pub use state::{Candidate, Phase, RunState, Step};
+pub use input::{Hooked, Illegal, Input, Taken, TurnEnd};
+pub use state::{Phase, RunState};
 pub use stop::{Policy, StopKind, StopReason};
 pub use verdict::{Verdict, verdict};
 

@@ -1,7 +1,8 @@
 //! The state of a run, which changes only by applying records.
 
-use super::{StopReason, Submission};
-use crate::event::{Event, Key, Record};
+use super::candidate::{Accepted, GateFailed};
+use super::{Candidate, Step, StopKind, StopReason};
+use crate::event::{Event, Record};
 use crate::settings::Plan;
 use crate::workspace::Oid;
 use jiff::Timestamp;
@@ -45,6 +46,12 @@ pub struct RunState {
     pub best: Option<f64>,
     /// Trees that need no second try: accepted, not better, or refused by the gate.
     pub seen: BTreeSet<Oid>,
+    /// Whether the user's hooks are asked before a commit.
+    pub hooks: bool,
+    /// The change that hooks refused to the end, from which the next iteration starts.
+    pub carried: Option<GateFailed>,
+    /// Whether the last failure was a commit that hooks refused.
+    pub rejected: bool,
     /// Why the run ends before its next iteration.
     pub pending_stop: Option<StopReason>,
     /// Where the run stands.
@@ -70,96 +77,15 @@ pub enum Phase {
         candidate: Box<Candidate>,
         /// Its graded tree.
         tree: Oid,
+        /// The message of the commit.
+        #[serde(default)]
+        message: String,
     },
     /// The run is over.
     Stopped {
         /// Why.
         reason: StopReason,
     },
-}
-
-/// What one robot makes in one iteration.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Candidate {
-    /// The candidate, and its robot's present turn.
-    pub key: Key,
-    /// What is being done.
-    pub step: Step,
-    /// Nudges so far.
-    pub nudges: u32,
-    /// Repairs so far.
-    pub repairs: u32,
-    /// Whether it was ordered to submit.
-    pub ordered: bool,
-    /// What its robot reported last.
-    pub submission: Option<Submission>,
-    /// Its tree at the last snapshot.
-    pub tree: Option<Oid>,
-    /// What the gate said last, when it failed.
-    pub gate_failure: Option<GateFailed>,
-    /// What an accepting eval said.
-    pub accepted: Option<Accepted>,
-}
-
-/// A failed gate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GateFailed {
-    /// The tree that failed; `None` when the workspace could not become one.
-    pub tree: Option<Oid>,
-    /// One line.
-    pub detail: String,
-    /// What it printed.
-    pub output: String,
-}
-
-/// The part of an accepting score that the commit needs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Accepted {
-    /// Better than the parent.
-    pub improved: bool,
-    /// The target is reached.
-    pub met_target: bool,
-    /// The measured value.
-    pub value: Option<f64>,
-    /// One line.
-    pub detail: String,
-}
-
-/// What is being done for a candidate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Step {
-    /// The robot's first turn.
-    Working,
-    /// A turn that asks it to submit.
-    Nudging,
-    /// A last turn in which it may only submit.
-    Ordered,
-    /// A turn in which it repairs.
-    Repairing,
-    /// The workspace is turned into a tree.
-    Snapshotting,
-    /// The tree is graded.
-    Grading,
-}
-
-impl Candidate {
-    fn new(iteration: u32, number: u32) -> Self {
-        Self {
-            key: Key {
-                iteration,
-                candidate: number,
-                attempt: 1,
-            },
-            step: Step::Working,
-            nudges: 0,
-            repairs: 0,
-            ordered: false,
-            submission: None,
-            tree: None,
-            gate_failure: None,
-            accepted: None,
-        }
-    }
 }
 
 impl RunState {
@@ -201,16 +127,19 @@ impl RunState {
                 run_id,
                 base,
                 base_tree,
+                hooks,
                 plan,
                 ..
             } => {
+                self.hooks = !hooks.is_empty();
                 self.since = Some((record.ts, 0));
                 self.planned(plan);
                 self.run_id.clone_from(run_id);
                 self.parent = Some(base.clone());
                 self.parent_tree = Some(base_tree.clone());
             }
-            Event::RunResumed { plan, .. } => {
+            Event::RunResumed { plan, hooks, .. } => {
+                self.hooks = !hooks.is_empty();
                 self.since = Some((record.ts, self.elapsed_ms));
                 self.planned(plan);
                 self.failures_in_a_row = 0;
@@ -219,11 +148,13 @@ impl RunState {
                 self.pending_stop = None;
                 self.phase = Phase::Ready;
             }
-            Event::IterationStarted { parent } => {
+            Event::IterationStarted { parent, .. } => {
                 self.iteration = record.iteration;
                 self.parent = Some(parent.clone());
+                let mut candidate = Candidate::new(self.iteration, 0);
+                candidate.carried = self.carried.take();
                 self.phase = Phase::Attempting {
-                    candidates: vec![Candidate::new(self.iteration, 0)],
+                    candidates: vec![candidate],
                 };
             }
             Event::AgentEnded {
@@ -275,10 +206,32 @@ impl RunState {
                         tree: None,
                         detail: "the workspace cannot be committed".into(),
                         output: refused.join("\n"),
+                        hook: None,
                     });
                 }
             }),
-            Event::EvalStarted { candidate, .. } => self.change(*candidate, |c| c.step = Step::Grading),
+            Event::EvalStarted {
+                candidate, attempt, ..
+            } => self.change(*candidate, |c| {
+                c.key.attempt = *attempt;
+                c.step = Step::Grading;
+            }),
+            Event::HooksStarted { candidate, .. } => self.change(*candidate, |c| c.step = Step::Hooking),
+            Event::HooksEnded {
+                candidate,
+                tree,
+                refused,
+                output,
+                ..
+            } => self.change(*candidate, |c| {
+                if let Some(tree) = tree {
+                    c.tree = Some(tree.clone());
+                    c.hooked = true;
+                }
+                if let Some(hook) = refused {
+                    c.gate_failure = Some(GateFailed::refused(c.tree.clone(), hook, output.clone()));
+                }
+            }),
             Event::Eval {
                 candidate,
                 tree,
@@ -313,15 +266,22 @@ impl RunState {
                             tree: Some(tree.clone()),
                             detail: detail.clone(),
                             output,
+                            hook: None,
                         });
                     }
                 });
             }
-            Event::CommitStarted { candidate, tree, .. } => {
+            Event::CommitStarted {
+                candidate,
+                tree,
+                message,
+                ..
+            } => {
                 if let Some(candidate) = self.candidate(*candidate).cloned() {
                     self.phase = Phase::Committing {
                         candidate: Box::new(candidate),
                         tree: tree.clone(),
+                        message: message.clone(),
                     };
                 }
             }
@@ -347,10 +307,25 @@ impl RunState {
                     stop.map(|kind| StopReason::new(kind, stop_text.clone().unwrap_or_default()));
                 self.phase = Phase::Ready;
             }
-            Event::CommitFailed { .. }
-            | Event::Failure { .. }
-            | Event::Tampered { .. }
-            | Event::AgentError { .. } => self.failed(),
+            Event::CommitFailed {
+                candidate,
+                kind,
+                tree,
+                output,
+                ..
+            } => {
+                let again = self.candidate(*candidate).is_some_and(|c| c.carried.is_some());
+                let rejected = *kind == StopKind::CommitRejected;
+                self.carried = (rejected && !again).then(|| GateFailed {
+                    tree: Some(tree.clone()),
+                    detail: "a hook refused the commit".into(),
+                    output: output.clone(),
+                    hook: None,
+                });
+                self.failed();
+                self.rejected = rejected;
+            }
+            Event::Failure { .. } | Event::Tampered { .. } | Event::AgentError { .. } => self.failed(),
             Event::GateFailure { tree, .. } => {
                 self.seen.extend(tree.clone());
                 self.failed();
@@ -364,7 +339,13 @@ impl RunState {
                 self.no_change_in_a_row += 1;
                 self.discard();
             }
-            Event::Interrupted { kind, reason, .. } => {
+            Event::Interrupted {
+                candidate,
+                kind,
+                reason,
+            } => {
+                // It was not tried to the end, so it may be tried again.
+                self.carried = self.candidate(*candidate).and_then(|c| c.carried.clone());
                 self.pending_stop = Some(StopReason::new(*kind, reason.clone()));
                 self.phase = Phase::Ready;
             }
@@ -416,6 +397,7 @@ impl RunState {
     }
 
     fn failed(&mut self) {
+        self.rejected = false;
         self.failures_in_a_row += 1;
         self.no_change_in_a_row = 0;
         self.discard();
@@ -433,12 +415,5 @@ impl RunState {
         {
             change(candidate);
         }
-    }
-}
-
-impl Candidate {
-    fn begin(&mut self, attempt: u32, step: Step) {
-        self.key.attempt = attempt;
-        self.step = step;
     }
 }

@@ -76,6 +76,8 @@ pub enum StopKind {
     MaxTime,
     /// Too many failures in a row.
     Failures,
+    /// The user's hooks refused a commit, and too many failures in a row.
+    CommitRejected,
     /// Too many iterations in a row without improvement.
     Plateau,
     /// A setting or the repository does not fit.
@@ -146,7 +148,11 @@ pub(super) fn due(state: &RunState, elapsed: Duration, policy: &Policy) -> Optio
     }
     if state.failures_in_a_row >= policy.max_consecutive_failures {
         let text = format!("{} consecutive failures", state.failures_in_a_row);
-        return Some(StopReason::new(StopKind::Failures, text));
+        return Some(if state.rejected {
+            StopReason::new(StopKind::CommitRejected, format!("commit rejected: {text}"))
+        } else {
+            StopReason::new(StopKind::Failures, text)
+        });
     }
     if state.no_change_in_a_row >= NO_CHANGE_LIMIT {
         let text = format!(

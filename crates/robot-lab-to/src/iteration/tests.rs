@@ -30,12 +30,16 @@ struct World {
     settled: BTreeSet<Oid>,
     /// Inputs that were given, to be repeated when nobody expects them any more.
     past: Vec<Input>,
+    /// The tree and message that the hooks let through.
+    cleared: Option<(Oid, String)>,
+    /// The refused change that the next iteration must start from, and whether this one started from one.
+    from: Option<Oid>,
     outcomes: Vec<(u32, Event)>,
     turns: u32,
 }
 
 impl World {
-    fn new(policy: Policy, dice: Vec<Dice>) -> Self {
+    fn new(policy: Policy, hooks: bool, dice: Vec<Dice>) -> Self {
         let mut world = Self {
             policy,
             state: RunState::default(),
@@ -46,6 +50,8 @@ impl World {
             earned: None,
             settled: BTreeSet::new(),
             past: Vec::new(),
+            cleared: None,
+            from: None,
             outcomes: Vec::new(),
             turns: 0,
         };
@@ -58,6 +64,7 @@ impl World {
             base_tree: oid(2),
             model: "m".into(),
             eval: "code".into(),
+            hooks: hooks.then(|| "pre-commit".to_owned()).into_iter().collect(),
             plan: Box::default(),
         });
         world
@@ -108,6 +115,11 @@ impl World {
         let input = match effect {
             Effect::Work(key) => {
                 self.turns = 0;
+                self.cleared = None;
+                let Event::IterationStarted { from, .. } = &record.event else {
+                    return Err(TestCaseError::fail("work without an iteration"));
+                };
+                prop_assert_eq!(from, &self.from, "a refused change is tried once more");
                 self.earned = None;
                 self.turn(key)
             }
@@ -162,6 +174,48 @@ impl World {
                     result: Ok(score),
                 }
             }
+            Effect::Hooks {
+                key,
+                tree,
+                message,
+                pre_commit,
+            } => {
+                prop_assert_eq!(
+                    Some(&(tree.clone(), true)),
+                    self.earned.as_ref(),
+                    "hooks see only what was graded and earned"
+                );
+                let result = match self.roll() {
+                    (0, true, false) => Err(StopReason::environment("disk")),
+                    (1 | 2, a, _) => Ok(Hooked::Refused {
+                        hook: if a { "pre-commit" } else { "commit-msg" }.into(),
+                        output: "no".into(),
+                    }),
+                    (n @ 3..=6, a, b) if pre_commit => Ok(Hooked::Changed(Taken {
+                        tree: if n == 3 {
+                            self.branch.1.clone()
+                        } else {
+                            oid(10 + u64::from(n) * 2 + u64::from(a))
+                        },
+                        tampered: if n == 6 && b {
+                            vec!["test.sh".into()]
+                        } else {
+                            vec![]
+                        },
+                    })),
+                    _ => {
+                        self.cleared = Some((tree, format!("{message}Change-Id: 1\n")));
+                        Ok(Hooked::Passed {
+                            message: format!("{message}Change-Id: 1\n"),
+                        })
+                    }
+                };
+                Input::Hooked {
+                    key,
+                    result,
+                    elapsed_ms: 1,
+                }
+            }
             Effect::Commit {
                 key,
                 tree,
@@ -174,6 +228,13 @@ impl World {
                     "only what was graded and earned"
                 );
                 prop_assert!(message.starts_with("robot-to "));
+                if self.state.hooks {
+                    prop_assert_eq!(
+                        Some(&(tree.clone(), message.clone())),
+                        self.cleared.as_ref(),
+                        "only what the hooks let through, as they made it"
+                    );
+                }
                 let (n, a, b) = self.roll();
                 if n == 0 && a && b {
                     let reason = if key.candidate + key.attempt % 2 == 0 {
@@ -197,6 +258,17 @@ impl World {
                 if let Event::GateFailure { tree: Some(tree), .. } = &record.event {
                     self.settled.insert(tree.clone());
                 }
+                let started_from = self.from.take();
+                self.from = match &record.event {
+                    // Not tried to the end.
+                    Event::Interrupted { .. } => started_from,
+                    Event::CommitFailed {
+                        kind: StopKind::CommitRejected,
+                        tree,
+                        ..
+                    } if started_from.is_none() => Some(tree.clone()),
+                    _ => None,
+                };
                 self.outcomes.push((record.iteration, record.event.clone()));
                 let most = 2 + self.policy.max_submit_nudges + self.policy.max_verify_repairs;
                 prop_assert!(self.turns <= most, "{} turns, at most {most}", self.turns);
@@ -318,9 +390,10 @@ proptest! {
     #[test]
     fn whatever_the_world_does_a_run_keeps_its_promises(
         policy in policies(),
+        hooks in any::<bool>(),
         dice in prop::collection::vec((0u8..10, any::<bool>(), any::<bool>()), 1..120)
     ) {
-        let mut world = World::new(policy, dice);
+        let mut world = World::new(policy, hooks, dice);
         let reason = world.run()?;
         world.check()?;
         let state = &world.state;
@@ -345,7 +418,8 @@ proptest! {
         let policy = &world.policy;
         let last = world.outcomes.last().map(|(_, outcome)| outcome);
         let holds = match reason.kind {
-            StopKind::Failures => failures >= policy.max_consecutive_failures,
+            StopKind::Failures => failures >= policy.max_consecutive_failures && !state.rejected,
+            StopKind::CommitRejected => failures >= policy.max_consecutive_failures && state.rejected,
             StopKind::NothingToDo => no_change >= 3,
             StopKind::Plateau => policy.stop_on_plateau.is_some_and(|n| plateau >= n),
             StopKind::MaxIterations => policy.max_iterations == Some(state.iteration),
@@ -364,7 +438,7 @@ proptest! {
 
 #[test]
 fn a_halt_between_two_iterations_begins_no_new_one() {
-    let world = World::new(Policy::default(), vec![(0, false, false)]);
+    let world = World::new(Policy::default(), false, vec![(0, false, false)]);
     let halt = Some(StopReason::interrupted());
     let events = decide(
         &world.state,
@@ -386,7 +460,7 @@ fn a_halt_between_two_iterations_begins_no_new_one() {
 
 #[test]
 fn an_impossible_input_is_an_error() {
-    let mut world = World::new(Policy::default(), vec![(0, false, false)]);
+    let mut world = World::new(Policy::default(), false, vec![(0, false, false)]);
     let begin = || Input::Begin {
         elapsed: Duration::ZERO,
         halt: None,
@@ -413,7 +487,7 @@ fn an_impossible_input_is_an_error() {
 
 #[test]
 fn limits_end_a_run_before_an_iteration() {
-    let mut world = World::new(Policy::default(), vec![(0, false, false)]);
+    let mut world = World::new(Policy::default(), false, vec![(0, false, false)]);
     let usage = robot_lab::Usage {
         input: 60,
         output: 40,
@@ -461,11 +535,12 @@ fn the_best_score_goes_by_the_direction_and_resuming_begins_the_counters_anew() 
         measure: Some(measure),
         ..Plan::new("x")
     });
-    let mut world = World::new(Policy::default(), vec![(0, false, false)]);
+    let mut world = World::new(Policy::default(), false, vec![(0, false, false)]);
     let resumed = |plan| Event::RunResumed {
         run_id: "r".into(),
         branch: "b".into(),
         model: "m".into(),
+        hooks: vec![],
         plan,
     };
     world.record(resumed(plan.clone()));

@@ -185,7 +185,12 @@ mod tests {
         );
         let oid = "1".repeat(40).parse::<crate::workspace::Oid>().unwrap();
         journal.append(notice("the key is sk-secret-1")).unwrap();
-        journal.append(Event::IterationStarted { parent: oid }).unwrap();
+        journal
+            .append(Event::IterationStarted {
+                parent: oid,
+                from: None,
+            })
+            .unwrap();
         let error = Event::AgentError {
             candidate: 0,
             error: "limit".into(),

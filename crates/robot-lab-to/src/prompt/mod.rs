@@ -88,6 +88,7 @@ impl Prompts {
             ("nudge", include_str!("templates/nudge.md.j2")),
             ("order", include_str!("templates/order.md.j2")),
             ("repair", include_str!("templates/repair.md.j2")),
+            ("carried", include_str!("templates/carried.md.j2")),
         ] {
             templates.add_template(name, source)?;
         }
@@ -146,6 +147,11 @@ impl Prompts {
     /// Lets a robot repair a failed gate.
     pub fn repair(&self, nonce: &str, output: &str) -> Result<String, PromptError> {
         self.render("repair", context! { nonce, output })
+    }
+
+    /// Tells of a change that hooks refused, which lies in the workspace.
+    pub fn carried(&self, nonce: &str, output: &str) -> Result<String, PromptError> {
+        self.render("carried", context! { nonce, output })
     }
 
     fn render(&self, name: &str, values: minijinja::Value) -> Result<String, PromptError> {
@@ -211,6 +217,9 @@ mod tests {
             prompts.nudge().unwrap(),
             prompts.order("tool call limit reached (100)").unwrap(),
             prompts.repair("f00d", "verify=false (exit 1)\nboom").unwrap(),
+            prompts
+                .carried("f00d", "pre-commit refuses the commit\nline 3 is too long")
+                .unwrap(),
         ];
         insta::assert_snapshot!(all.join("\n=====\n"));
     }

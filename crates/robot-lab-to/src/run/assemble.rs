@@ -4,13 +4,14 @@ use super::{Halt, RunDir, RunFile, RunId, STATE_VERSION, StartError};
 use crate::clock::Clock;
 use crate::commit_message::CommitFormat;
 use crate::eval::{Code, Eval, Null};
+use crate::git_hooks::GitHooks;
 use crate::guard::Locked;
 use crate::log::{Journal, Observer};
 use crate::prompt::{Facts, Prompts};
 use crate::settings::{Place, Plan};
 use crate::shell::Shell;
 use crate::worker::{RobotWorker, Worker};
-use crate::workspace::{Branch, Checkout, Ledger, Oid, RunRepo};
+use crate::workspace::{Branch, Checkout, Ledger, Oid, RunRepo, UserHooks};
 use crate::world::RealWorld;
 use jiff::Timestamp;
 use robot_exec::{Env, Exec};
@@ -89,6 +90,16 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         max_retries: plan.max_retries,
         conventional: plan.policy.commit_format == CommitFormat::Conventional,
     });
+    let hooks = GitHooks {
+        hooks: if plan.hooks {
+            UserHooks::find(&ledger, &zones, &base).await?
+        } else {
+            UserHooks::default()
+        },
+        shell: shell(&place, &plan.env, "/bin/sh".into()),
+        timeout: plan.verify_timeout,
+        identity: ledger.identity().clone(),
+    };
     let locked = Locked::resolve(&zones, &base, &plan.protect_paths).await?;
     let protected: Vec<String> = locked
         .files()
@@ -145,6 +156,7 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         prompts,
         system,
         locked: Arc::new(locked),
+        hooks,
         session: None,
         worked: false,
         kept: false,

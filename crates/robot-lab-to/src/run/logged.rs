@@ -210,7 +210,7 @@ impl<'a> LoggedIteration<'a> {
     pub fn of(records: &'a [Record], number: u32) -> Option<Self> {
         let records = || records.iter().filter(move |record| record.iteration == number);
         let parent = records().find_map(|record| match &record.event {
-            Event::IterationStarted { parent } => Some(parent),
+            Event::IterationStarted { parent, .. } => Some(parent),
             _ => None,
         })?;
         let mut outcomes = records().filter(|record| record.event.is_outcome());
@@ -343,11 +343,23 @@ mod tests {
     #[test]
     fn an_iteration_is_told_by_its_own_records_and_the_last_words() {
         let log = records([
-            (1, Event::IterationStarted { parent: oid("1") }),
+            (
+                1,
+                Event::IterationStarted {
+                    parent: oid("1"),
+                    from: None,
+                },
+            ),
             (1, submitted("first")),
             (1, submitted("second")),
             (1, interrupted()),
-            (2, Event::IterationStarted { parent: oid("2") }),
+            (
+                2,
+                Event::IterationStarted {
+                    parent: oid("2"),
+                    from: None,
+                },
+            ),
         ]);
         let one = LoggedIteration::of(&log, 1).unwrap();
         assert_eq!(

@@ -72,6 +72,7 @@ impl Run {
             run_id: id.to_string(),
             branch: world.file.branch.clone(),
             model: world.file.model.clone(),
+            hooks: world.hooks.names(),
             plan: Box::new(world.plan.clone()),
         };
         world.journal.append(resumed).map_err(at(&world.dir.log()))?;

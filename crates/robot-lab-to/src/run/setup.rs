@@ -8,7 +8,7 @@ use crate::iteration::{StopKind, StopReason};
 use crate::log::Journal;
 use crate::notes;
 use crate::settings::{Place, Plan};
-use crate::workspace::{self, Branch, Git, Ledger, Oid, RunRepo, WorkDir};
+use crate::workspace::{self, Branch, CommitSpec, Git, Ledger, Oid, RunRepo, WorkDir};
 use crate::world::RealWorld;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -143,6 +143,9 @@ async fn prepare(
     let base = ledger.base().clone();
     let zones = RunRepo::create(git, &ledger, &work, &base).await?;
     let base_tree = zones.tree_of(&base).await.map_err(workspace::ZoneError::from)?;
+    if plan.sign {
+        try_to_sign(&zones, &ledger, &base, &base_tree).await?;
+    }
     let started = journal.now();
     let mut world = assemble(Parts {
         place,
@@ -160,7 +163,31 @@ async fn prepare(
     })
     .await?;
     let baseline = world.baseline(&base_tree).await.map_err(not_begun)?;
+    world.try_hooks(&base_tree).await.map_err(not_begun)?;
     Ok((world, base_tree, baseline))
+}
+
+/// Signs a commit that nothing will point to, so that a key that cannot be used ends the run before it begins.
+async fn try_to_sign(
+    zones: &RunRepo,
+    ledger: &Ledger,
+    base: &Oid,
+    base_tree: &Oid,
+) -> Result<(), StartError> {
+    let spec = CommitSpec {
+        tree: base_tree.clone(),
+        parent: base.clone(),
+        message: b"robot-to: can this be signed?\n".to_vec(),
+        identity: ledger.identity().clone(),
+        at: 0,
+        sign: true,
+    };
+    zones.commit_tree(&spec).await.map(drop).map_err(|error| {
+        StartError::Configuration(format!(
+            "commits cannot be signed without asking anybody: {error}; see `git config --get-regexp '^(user.signingkey|gpg)'`, \
+             or leave out --sign"
+        ))
+    })
 }
 
 /// Makes the branch, and writes the first records of the run.
@@ -190,6 +217,7 @@ async fn begin(
         base_tree: base_tree.clone(),
         model: world.file.model.clone(),
         eval: world.eval.name().to_owned(),
+        hooks: world.hooks.names(),
         plan: Box::new(world.plan.clone()),
     };
     world.branch = Some(branch);

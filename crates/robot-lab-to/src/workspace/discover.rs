@@ -65,12 +65,16 @@ pub(super) struct Facts {
     pub(super) git_dir: PathBuf,
     pub(super) objects: PathBuf,
     pub(super) exclude_file: PathBuf,
+    /// Where git looks for hooks.
+    pub(super) hooks_dir: PathBuf,
     pub(super) shallow: Option<Vec<u8>>,
     pub(super) format: String,
     pub(super) base: Oid,
     pub(super) identity: Identity,
     pub(super) excludes: Vec<u8>,
     pub(super) settings: Vec<Setting>,
+    /// How the user's git signs.
+    pub(super) signing: Vec<Setting>,
     pub(super) dirty: usize,
 }
 
@@ -83,6 +87,9 @@ pub(super) struct Setting {
 
 /// The settings that are passed on; of every other one the run repositories know nothing.
 const PASSED_ON: &str = r"^(core\.(filemode|autocrlf|eol|symlinks|ignorecase|precomposeunicode)|filter\.lfs\.(clean|smudge|process|required))$";
+
+/// What decides how a commit is signed.
+const SIGNING: &str = r"^(user\.signingkey|gpg\..*)$";
 
 /// The top of the checkout around `cwd`.
 pub(super) async fn find_top(git: &Git, cwd: &Path) -> Result<PathBuf, StartError> {
@@ -123,6 +130,8 @@ pub(super) async fn discover(git: &Git, cwd: &Path) -> Result<Facts, StartError>
         &["--path-format=absolute", "--git-path", "info/exclude"],
     )
     .await?;
+    // A relative `core.hooksPath` counts from the top.
+    let hooks_dir = path(git, &top, &["--path-format=absolute", "--git-path", "hooks"]).await?;
     let format = String::from_utf8_lossy(&rev_parse(git, cwd, &["--show-object-format"]).await?).into_owned();
     let base = git
         .trusted(cwd)
@@ -141,13 +150,15 @@ pub(super) async fn discover(git: &Git, cwd: &Path) -> Result<Facts, StartError>
             .ok()
             .filter(|lines| !lines.is_empty()),
         excludes: excludes(git, cwd, &exclude_file).await?,
-        settings: settings(git, cwd).await?,
+        settings: settings(git, cwd, PASSED_ON).await?,
+        signing: settings(git, cwd, SIGNING).await?,
         dirty: dirty(git, &top).await?,
         top,
         subdir,
         git_dir,
         objects,
         exclude_file,
+        hooks_dir,
         format,
         base,
         identity,
@@ -250,10 +261,10 @@ fn read_capped(file: &Path) -> std::io::Result<Vec<u8>> {
     Ok(rules)
 }
 
-async fn settings(git: &Git, cwd: &Path) -> Result<Vec<Setting>, GitError> {
+async fn settings(git: &Git, cwd: &Path, wanted: &str) -> Result<Vec<Setting>, GitError> {
     let found = git
         .trusted(cwd)
-        .args(["config", "-z", "--get-regexp", PASSED_ON])
+        .args(["config", "-z", "--get-regexp", wanted])
         .output()
         .await?;
     if !matches!(found.code, Some(0 | 1)) {

@@ -155,6 +155,12 @@ impl Ledger {
         &self.facts.git_dir
     }
 
+    /// Where the user's git looks for hooks.
+    #[must_use]
+    pub fn hooks_dir(&self) -> &Path {
+        &self.facts.hooks_dir
+    }
+
     /// The commit that `HEAD` named at the start.
     #[must_use]
     pub fn base(&self) -> &Oid {

@@ -36,7 +36,7 @@
 //!     bench.prepare(&tree, &parent).await?;
 //!     // … the candidate is graded in bench.path() …
 //!     let identity = ledger.identity().clone();
-//!     let spec = CommitSpec { tree, parent: parent.clone(), message: b"robot-to 1: faster".to_vec(), identity, at: 0 };
+//!     let spec = CommitSpec { tree, parent: parent.clone(), message: b"robot-to 1: faster".to_vec(), identity, at: 0, sign: false };
 //!     let commit = zones.commit_tree(&spec).await?;
 //!     ledger.accept(&zones, &branch, &commit, &parent).await?;
 //! }
@@ -62,6 +62,7 @@ mod run_repo;
 mod snapshot;
 mod throw_away;
 mod traps;
+mod user_hooks;
 
 pub use adopt::AdoptError;
 pub use archive::{Archive, Kept};
@@ -74,6 +75,7 @@ pub use ledger::{AcceptError, Branch, BranchError, Identity, Ledger};
 pub use oid::{InvalidOid, Oid};
 pub use run_repo::{CommitSpec, RunRepo};
 pub use snapshot::{Rejection, RejectionKind, Snapshot, SnapshotRules};
+pub use user_hooks::UserHooks;
 
 /// A failure in the run's own directories. The user's repository is never affected by one.
 #[derive(Debug, thiserror::Error)]

@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Seek as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::config_text::{Config, alternates_line};
 use super::discover::Setting;
@@ -20,6 +21,10 @@ use super::{Identity, Ledger, Oid, WorkDir, ZoneError};
 const VISIBLE_COMMITS: usize = 100;
 /// Trees that are remembered.
 const KNOWN_TREES: usize = 10_000;
+/// How long signing may take.
+const SIGNING_TIMEOUT: Duration = Duration::from_secs(30);
+/// Where the user's keys and agents are.
+const SIGNING_VARIABLES: [&str; 5] = ["HOME", "GNUPGHOME", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "USER"];
 const VISIBLE_REF: &str = "refs/heads/base";
 
 /// The repositories of one run. Cloning is cheap: all clones are the same run.
@@ -34,6 +39,7 @@ struct Shared {
     work: WorkDir,
     excludes: Vec<u8>,
     settings: Vec<Setting>,
+    signing: Vec<Setting>,
     identity: Identity,
     /// The branch of the run at the start has this format of ids: `sha1` or `sha256`.
     format: String,
@@ -41,7 +47,7 @@ struct Shared {
     trees: Mutex<HashMap<Oid, Oid>>,
 }
 
-/// A commit to be made. The same specification always gives the same id.
+/// A commit to be made. The same specification always gives the same id, unless it is signed.
 #[derive(Clone, Debug)]
 pub struct CommitSpec {
     /// The graded tree.
@@ -54,6 +60,8 @@ pub struct CommitSpec {
     pub identity: Identity,
     /// Seconds since 1970, UTC; author and committer date.
     pub at: i64,
+    /// Whether it is signed, as the user's git is configured to.
+    pub sign: bool,
 }
 
 impl RunRepo {
@@ -96,6 +104,7 @@ impl RunRepo {
             work: work.clone(),
             excludes: facts.excludes.clone(),
             settings: facts.settings.clone(),
+            signing: facts.signing.clone(),
             identity: facts.identity.clone(),
             format: facts.format.clone(),
             trees: Mutex::default(),
@@ -137,9 +146,13 @@ impl RunRepo {
     /// Makes the commit object in the run repository. Nothing points to it yet.
     pub async fn commit_tree(&self, spec: &CommitSpec) -> Result<Oid, GitError> {
         let date = format!("@{} +0000", spec.at);
-        let call = self
-            .call()
-            .args(["commit-tree", spec.tree.as_str(), "-p", spec.parent.as_str()]);
+        let call = if spec.sign {
+            self.signing_call()
+        } else {
+            self.call()
+        };
+        let call = call.args(["commit-tree", spec.tree.as_str(), "-p", spec.parent.as_str()]);
+        let call = if spec.sign { call.args(["-S"]) } else { call };
         let call = call
             .env("GIT_AUTHOR_NAME", &spec.identity.name)
             .env("GIT_AUTHOR_EMAIL", &spec.identity.email);
@@ -153,6 +166,39 @@ impl RunRepo {
             .await?;
         self.know_tree(&commit, &spec.tree);
         Ok(commit)
+    }
+
+    /// A call that signs: with the user's programs and keys, and nobody there to ask for a passphrase.
+    fn signing_call(&self) -> Call {
+        let mut call = self.call().timeout(SIGNING_TIMEOUT);
+        for name in SIGNING_VARIABLES {
+            if let Some(value) = self.shared.git.host().get(name) {
+                call = call.env(name, value);
+            }
+        }
+        for Setting { key, value } in &self.shared.signing {
+            call = call.config(&format!("{key}={}", String::from_utf8_lossy(value)));
+        }
+        call
+    }
+
+    /// Whether a commit is what the specification asks for, but for its signature.
+    pub(crate) async fn is_commit_of(&self, commit: &Oid, spec: &CommitSpec) -> Result<bool, GitError> {
+        let text = self
+            .call()
+            .args(["cat-file", "commit", commit.as_str()])
+            .run()
+            .await?;
+        let end = text
+            .windows(2)
+            .position(|pair| pair == b"\n\n")
+            .unwrap_or(text.len());
+        let (head, message) = text.split_at_checked(end).unwrap_or_default();
+        let head = String::from_utf8_lossy(head);
+        let named = |name: &'static str| head.lines().filter_map(move |line| line.strip_prefix(name));
+        Ok(named("tree ").eq([spec.tree.as_str()])
+            && named("parent ").eq([spec.parent.as_str()])
+            && message.get(2..).is_some_and(|message| message == spec.message))
     }
 
     /// Keeps a discarded candidate under `refs/attempts/<iteration>-<candidate>`, with its reason as the message.
@@ -172,6 +218,7 @@ impl RunRepo {
                 message: reason.replace('\0', "").into_bytes(),
                 identity: self.shared.identity.clone(),
                 at: 0,
+                sign: false,
             })
             .await?;
         let reference = format!("refs/attempts/{iteration}-{candidate}");

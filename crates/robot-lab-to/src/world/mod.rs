@@ -1,11 +1,13 @@
 //! The real world of a run: robots in a workspace, grading in a bench, commits in the user's repository.
 
 mod conclude;
+mod hooks;
 mod turn;
 
 use crate::driver::World;
 use crate::eval::{Eval, EvalContext, Score};
 use crate::event::Record;
+use crate::git_hooks::GitHooks;
 use crate::guard::Locked;
 use crate::iteration::{Effect, Input, RunState, StopKind, StopReason, Taken, TurnEnd};
 use crate::log::Journal;
@@ -58,6 +60,8 @@ pub(crate) struct RealWorld {
     pub(crate) system: String,
     /// What robots may not change.
     pub(crate) locked: Arc<Locked>,
+    /// The user's hooks.
+    pub(crate) hooks: GitHooks,
     pub(crate) session: Option<Box<dyn Session>>,
     pub(crate) deadline: Instant,
     /// Whether a robot has worked in the workspace since it was prepared.
@@ -104,6 +108,21 @@ impl World for RealWorld {
                 key,
                 result: self.grade(&tree, state).await,
             }),
+            Effect::Hooks {
+                key,
+                tree,
+                message,
+                pre_commit,
+            } => {
+                let began = Instant::now();
+                let result = self.ask_hooks(&tree, message, pre_commit, state).await;
+                let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+                Some(Input::Hooked {
+                    key,
+                    result,
+                    elapsed_ms,
+                })
+            }
             Effect::Commit {
                 key,
                 tree,
@@ -151,9 +170,7 @@ impl RealWorld {
         tokio::select! {
             snapshot = self.workspace.snapshot(&parent, &rules) => match snapshot.map_err(zone)? {
                 Snapshot::Tree(tree) => {
-                    let changed = self.zones.changed_under(&self.file.base, &tree, &self.locked.pathspecs).await;
-                    let changed = changed.map_err(|error| StopReason::environment(chain(&error)))?;
-                    let tampered = changed.iter().take(MAX_TAMPERED).map(|path| path.display().to_string()).collect();
+                    let tampered = self.tampered(&tree).await?;
                     Ok(Ok(Taken { tree, tampered }))
                 }
                 Snapshot::Rejected(reasons) => Ok(Err(reasons.iter().map(ToString::to_string).collect())),
@@ -239,10 +256,22 @@ impl RealWorld {
             message: self.journal.redact(message).into_bytes(),
             identity: self.ledger.identity().clone(),
             at: record.ts.as_second(),
+            sign: self.plan.sign,
         };
         let Some(branch) = &self.branch else {
             return Err(internal("a commit without a branch"));
         };
+        // Signing twice makes two commits, so one that is there already must be recognised.
+        if spec.sign
+            && let Ok(Some(tip)) = self.ledger.tip(branch).await
+            && tip != *parent
+            && let Ok(true) = self.zones.is_commit_of(&tip, &spec).await
+        {
+            return match self.ledger.accept(&self.zones, branch, &tip, parent).await {
+                Ok(()) => Ok(tip),
+                Err(error) => Err(StopReason::environment(chain(&error))),
+            };
+        }
         let commit = self
             .zones
             .commit_tree(&spec)

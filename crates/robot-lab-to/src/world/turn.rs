@@ -29,8 +29,15 @@ impl RealWorld {
         self.session = None;
         self.worked = false;
         self.branch_is_at(&parent).await?;
+        let carried = state
+            .candidate(key.candidate)
+            .and_then(|candidate| candidate.carried.clone());
+        let start = carried
+            .as_ref()
+            .and_then(|carried| carried.tree.as_ref())
+            .unwrap_or(&parent);
         tokio::select! {
-            prepared = self.workspace.prepare(&parent, &parent) => prepared.map_err(zone)?,
+            prepared = self.workspace.prepare(start, &parent) => prepared.map_err(zone)?,
             () = soft.cancelled() => return Err(self.halted()),
         }
         let seat = Seat {
@@ -74,7 +81,16 @@ impl RealWorld {
                 committed: state.commits > 0,
             }),
         };
-        self.prompts.iteration(&situation).map_err(internal)
+        let mut message = self.prompts.iteration(&situation).map_err(internal)?;
+        if let Some(carried) = &carried {
+            let refused = self
+                .prompts
+                .carried(&nonce(), &carried.output)
+                .map_err(internal)?;
+            message.push_str("\n\n");
+            message.push_str(&refused);
+        }
+        Ok(message)
     }
 
     pub(super) async fn say(&mut self, key: Key, text: Result<Say, PromptError>) -> Input {

@@ -67,6 +67,7 @@ impl World {
 
     async fn commit(&self, tree: &Oid, parent: &Oid) -> Oid {
         let spec = CommitSpec {
+            sign: false,
             tree: tree.clone(),
             parent: parent.clone(),
             message: b"robot-to 1: better\n\nRobot-To-Iteration: 1\n".to_vec(),

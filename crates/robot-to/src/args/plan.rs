@@ -19,6 +19,8 @@ impl RunArgs {
             verify => plan.verify_command, self.verify.clone();
             verify_timeout => plan.verify_timeout, self.verify_timeout;
             no_require_improvement => plan.policy.require_improvement, !self.no_require_improvement;
+            no_hooks => plan.hooks, !self.no_hooks;
+            sign => plan.sign, self.sign;
             protect_path => plan.protect_paths, self.protect_path.clone();
             commit_format => plan.policy.commit_format, self.commit_format;
             max_verify_repairs => plan.policy.max_verify_repairs, self.max_verify_repairs;

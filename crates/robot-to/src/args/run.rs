@@ -65,6 +65,12 @@ pub(crate) struct RunArgs {
     /// Lock files that no robot may change, as a pattern of git from the top of the repository (repeatable)
     #[arg(long, value_name = "PATHSPEC", action = ArgAction::Append, help_heading = "Grading")]
     pub(crate) protect_path: Vec<String>,
+    /// Do not ask the repository's pre-commit and commit-msg hooks before a commit
+    #[arg(long, help_heading = "Grading")]
+    pub(crate) no_hooks: bool,
+    /// Sign each commit as git is configured to: with gpg, ssh or x509, and without asking for a passphrase
+    #[arg(long, help_heading = "Grading")]
+    pub(crate) sign: bool,
     /// Commit every change that the gate lets through, better or not
     #[arg(long, help_heading = "Grading")]
     pub(crate) no_require_improvement: bool,

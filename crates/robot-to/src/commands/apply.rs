@@ -35,6 +35,7 @@ pub(crate) async fn run(args: &IterationArgs) -> Result<Exit, CliError> {
     );
     let subject = message.lines().next().unwrap_or_default().to_owned();
     let spec = CommitSpec {
+        sign: false,
         tree: kept.tree,
         parent: kept.parent,
         message: message.into_bytes(),

@@ -90,7 +90,10 @@ mod tests {
             event,
         };
         let records = [
-            record(Event::IterationStarted { parent: oid("a") }),
+            record(Event::IterationStarted {
+                parent: oid("a"),
+                from: None,
+            }),
             record(Event::Failure {
                 candidate: 0,
                 summary: "it\x1b[2J\r\nfails \u{202e}".repeat(20),

@@ -163,7 +163,10 @@ mod tests {
             ..Submission::default()
         };
         let events = [
-            Event::IterationStarted { parent: oid("a") },
+            Event::IterationStarted {
+                parent: oid("a"),
+                from: None,
+            },
             Event::AgentEnded {
                 candidate: 0,
                 attempt: 1,

@@ -179,6 +179,9 @@ pub(super) fn line(style: Style, event: &Event) -> Option<String> {
             let note = if *gate { "" } else { "; the robot is told" };
             format!("  base   {}{note}", text(detail))
         }
+        Event::IterationStarted { from: Some(_), .. } => {
+            style.bold("iteration begins, with the change that was refused")
+        }
         Event::IterationStarted { .. } => style.bold("iteration begins"),
         Event::ToolFinished {
             tool,
@@ -221,6 +224,15 @@ pub(super) fn line(style: Style, event: &Event) -> Option<String> {
         Event::Snapshotted { refused, .. } if !refused.is_empty() => {
             style.bad(&format!("cannot be committed: {}", text(&refused.join("; "))))
         }
+        Event::HooksEnded {
+            refused: Some(hook),
+            output,
+            ..
+        } => {
+            let said = text(output.as_deref().unwrap_or_default());
+            style.bad(&format!("{hook} refuses: {said}"))
+        }
+        Event::HooksEnded { tree: Some(_), .. } => "pre-commit changed files; graded again".into(),
         Event::Repair { repair, .. } => format!("repair {repair}: the robot sees what was printed"),
         Event::Committed { commit, message, .. } => {
             format!(
@@ -255,6 +267,8 @@ pub(super) fn line(style: Style, event: &Event) -> Option<String> {
         | Event::AgentEnded { .. }
         | Event::SnapshotStarted { .. }
         | Event::Snapshotted { .. }
+        | Event::HooksStarted { .. }
+        | Event::HooksEnded { .. }
         | Event::CommitStarted { .. }
         | Event::Aborted { .. }
         | Event::Ended { .. }

@@ -364,6 +364,7 @@ mod tests {
             ..Plan::new("fewer lines")
         };
         let started = Event::RunStarted {
+            hooks: vec![],
             version: 1,
             run_id: "R".into(),
             objective: "fewer\x1b[2J lines".into(),
@@ -391,7 +392,7 @@ mod tests {
         [
             (0, 0, started),
             (1, 0, base),
-            (2, 1, Event::IterationStarted { parent }),
+            (2, 1, Event::IterationStarted { parent, from: None }),
         ]
     }
 

@@ -15,6 +15,7 @@ mod demo;
 mod docs;
 mod faults;
 mod grading;
+mod hooks;
 mod lab;
 mod limits;
 mod log;
