@@ -5,6 +5,7 @@ use robot_lab_to::guard::LockError;
 use robot_lab_to::run::{LogError, PastError, StartError};
 use robot_lab_to::workspace::{AdoptError, BranchError, StartError as RepositoryError};
 use std::error::Error;
+use std::fmt;
 use std::process::ExitCode;
 
 /// An error that ends the program.
@@ -53,11 +54,15 @@ impl CliError {
     /// Prints the error and gives its code.
     #[expect(clippy::print_stderr, reason = "this is where errors are printed")]
     pub(crate) fn report(&self) -> ExitCode {
-        eprintln!("error: {}", self.message);
-        for hint in &self.hints {
-            eprintln!("hint: {hint}");
-        }
+        eprintln!("{self}");
         self.exit.into()
+    }
+}
+
+impl fmt::Display for CliError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.message)?;
+        self.hints.iter().try_for_each(|hint| write!(f, "\nhint: {hint}"))
     }
 }
 

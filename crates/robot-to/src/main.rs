@@ -2,14 +2,15 @@
 
 mod args;
 mod commands;
+mod config;
 mod error;
 mod exit;
 mod key;
 mod signal;
 mod surface;
 
-use args::{Cli, Command};
-use clap::{CommandFactory as _, FromArgMatches as _};
+use args::Command;
+use config::Settled;
 use std::process::ExitCode;
 
 /// Threads that tasks run on: more than there are retries of a request, so that replies that never pause leave one.
@@ -26,11 +27,7 @@ fn main() -> ExitCode {
             return error::CliError::internal(format!("keys cannot be kept apart: {error}")).report();
         }
     };
-    let matches = Cli::command().get_matches();
-    let cli = match Cli::from_arg_matches(&matches) {
-        Ok(cli) => cli,
-        Err(error) => error.exit(),
-    };
+    let matches = args::command().get_matches();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
@@ -40,6 +37,7 @@ fn main() -> ExitCode {
         Err(error) => return error::CliError::internal(format!("no runtime: {error}")).report(),
     };
     let done = runtime.block_on(async {
+        let Settled { cli, sources, layers } = config::settle(&matches).await?;
         match cli.command {
             None => commands::run::run(cli.start, cli.run, &matches, &keys).await,
             Some(Command::Resume(again)) => {
@@ -52,6 +50,10 @@ fn main() -> ExitCode {
             Some(Command::Attempts(look)) => commands::attempts::run(&look).await,
             Some(Command::Show(which)) => commands::show::run(&which).await,
             Some(Command::Apply(which)) => commands::apply::run(&which).await,
+            Some(Command::Config(config)) => {
+                let flags = matches.subcommand_matches("config").unwrap_or(&matches);
+                Ok(commands::config::run(&config, flags, &sources, layers))
+            }
         }
     });
     // A worker that is stuck in a system call must not hold the end up.

@@ -1,18 +1,20 @@
 //! The command line.
 
+mod config;
 mod demo;
 mod look;
 mod plan;
 mod run;
 mod runs;
 
+pub(crate) use config::ConfigArgs;
 pub(crate) use demo::DemoArgs;
 pub(crate) use look::{IterationArgs, LookArgs, PlaceArgs};
-pub(crate) use plan::written;
+pub(crate) use plan::{is_written, written};
 pub(crate) use run::{DEFAULT_PROVIDER, RunArgs};
 pub(crate) use runs::RunsArgs;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Runs a robot unattended in a git repository, toward an objective: one focused change per iteration, graded by a
@@ -68,6 +70,13 @@ pub(crate) enum Command {
     Show(IterationArgs),
     /// Make a branch of an attempt that was not committed; your checkout stays as it is
     Apply(IterationArgs),
+    /// Show each setting, its value, and where it came from: default, file, variable or flag
+    Config(Box<ConfigArgs>),
+}
+
+/// The command line as it is read: every switch of a run has its opposite.
+pub(crate) fn command() -> clap::Command {
+    crate::config::with_opposites(Cli::command())
 }
 
 /// Flags of `robot-to resume`.
@@ -99,6 +108,10 @@ Examples:
     robot-to show 2           its second iteration in full
     robot-to apply 2          a branch of that attempt, to merge by hand
 
+  Settings that are always the same can be in a file: robot-to.yml in the repository, or
+  robot_lab/to.yml in your own configuration. Which hold, and where they come from:
+    robot-to config
+
 Exit codes:
   0    complete (target, stop condition, nothing to do) or a limit reached
   2    a setting, the command line or the repository does not fit; nothing was changed
@@ -111,11 +124,10 @@ Exit codes:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command().debug_assert();
         assert!(
             EXAMPLES.ends_with(crate::exit::HELP),
             "both helps list the same codes"

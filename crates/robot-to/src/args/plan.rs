@@ -57,7 +57,8 @@ impl RunArgs {
 
     fn apply_measure(&self, plan: &mut Plan, given: &dyn Fn(&str) -> bool) {
         if given("measure") {
-            let timeout = self.measure_timeout.unwrap_or(plan.verify_timeout);
+            let timeout = self.measure_timeout.filter(|_| given("measure_timeout"));
+            let timeout = timeout.unwrap_or(plan.verify_timeout);
             plan.measure = self.measure.clone().map(|command| Measure {
                 command,
                 timeout,
@@ -68,21 +69,62 @@ impl RunArgs {
             });
         }
         let Some(measure) = &mut plan.measure else { return };
-        if let Some(timeout) = self.measure_timeout {
+        if given("measure_timeout")
+            && let Some(timeout) = self.measure_timeout
+        {
             measure.timeout = timeout;
         }
-        if self.metric.is_some() {
+        if given("metric") && self.metric.is_some() {
             measure.metric.clone_from(&self.metric);
         }
-        if let Some(min_delta) = self.min_delta {
+        if given("min_delta")
+            && let Some(min_delta) = self.min_delta
+        {
             measure.min_delta = min_delta;
         }
-        measure.minimize |= self.minimize;
-        measure.target = self.target.or(measure.target);
+        if given("minimize") {
+            measure.minimize = self.minimize;
+        }
+        if given("target") {
+            measure.target = self.target.or(measure.target);
+        }
+    }
+
+    /// The flag that was given and means nothing in this plan, and the one that it needs.
+    pub(crate) fn lacks(
+        &self,
+        plan: &Plan,
+        given: &dyn Fn(&str) -> bool,
+    ) -> Option<(&'static str, &'static str)> {
+        if plan.measure.is_some() {
+            return None;
+        }
+        let set = [
+            ("target", "--target", self.target.is_some()),
+            ("min_delta", "--min-delta", self.min_delta.is_some()),
+            ("metric", "--metric", self.metric.is_some()),
+            ("minimize", "--minimize", self.minimize),
+            (
+                "measure_timeout",
+                "--measure-timeout",
+                self.measure_timeout.is_some(),
+            ),
+        ];
+        let flag = set.into_iter().find(|(id, _, set)| *set && given(id));
+        flag.map(|(_, flag, _)| (flag, "--measure"))
     }
 }
 
-/// Whether a flag was written, and is no default.
+/// Whether a flag, or its opposite, was written on the command line.
 pub(crate) fn written(matches: &ArgMatches, flag: &str) -> bool {
-    matches.value_source(flag) == Some(ValueSource::CommandLine)
+    let opposite = flag
+        .strip_prefix("no_")
+        .map_or_else(|| format!("no_{flag}"), str::to_owned);
+    is_written(matches, flag) || is_written(matches, &opposite)
+}
+
+/// Whether this very flag was written on the command line; of a switch and its opposite, the last one was.
+pub(crate) fn is_written(matches: &ArgMatches, flag: &str) -> bool {
+    matches.ids().any(|known| known.as_str() == flag)
+        && matches.value_source(flag) == Some(ValueSource::CommandLine)
 }

@@ -1,4 +1,8 @@
-//! Flags of a run.
+//! Flags of a run. Each is a setting as well, in files and variables: see [`crate::config`].
+//!
+//! A setting's key is the flag's name with `_` for `-`, or its first alias where the two differ; of `--no-x` it is `x`.
+//! What one setting needs of another (`requires`) is no matter of clap, since the two may come from different places:
+//! [`RunArgs::lacks`] says it.
 
 use clap::{ArgAction, Args};
 use robot_lab_to::commit_message::CommitFormat;
@@ -41,29 +45,29 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TIME", default_value = "600", value_parser = seconds, help_heading = "Grading")]
     pub(crate) verify_timeout: Duration,
     /// A command that prints a number which must get better: higher, unless --minimize
-    #[arg(long, value_name = "CMD", help_heading = "Grading")]
+    #[arg(long, alias = "eval-measure", value_name = "CMD", help_heading = "Grading")]
     pub(crate) measure: Option<String>,
     /// Time that the measure command may take [default: as --verify-timeout]
-    #[arg(long, value_name = "TIME", value_parser = seconds, requires = "measure", help_heading = "Grading")]
+    #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "Grading")]
     pub(crate) measure_timeout: Option<Duration>,
     /// Which of several labelled metrics counts
-    #[arg(long, value_name = "NAME", requires = "measure", help_heading = "Grading")]
+    #[arg(long, value_name = "NAME", help_heading = "Grading")]
     pub(crate) metric: Option<String>,
     /// Lower is better
-    #[arg(long, requires = "measure", help_heading = "Grading")]
+    #[arg(long, help_heading = "Grading")]
     pub(crate) minimize: bool,
     /// The smallest change that counts, absolute or in percent: 0.5, 2%
-    #[arg(long, value_name = "DELTA", value_parser = min_delta, requires = "measure", help_heading = "Grading")]
+    #[arg(long, value_name = "DELTA", value_parser = min_delta, help_heading = "Grading")]
     pub(crate) min_delta: Option<MinDelta>,
     /// Stop once the measure reaches this value
-    #[arg(long, value_name = "VALUE", value_parser = finite, allow_negative_numbers = true, requires = "measure",
+    #[arg(long, value_name = "VALUE", value_parser = finite, allow_negative_numbers = true, alias = "eval-target",
           help_heading = "Grading")]
     pub(crate) target: Option<f64>,
     /// How the first line of a commit looks: `robot-to 3: …`, or `feat(scope): …`
     #[arg(long, value_name = "FORMAT", value_parser = commit_format, default_value = "default", help_heading = "Grading")]
     pub(crate) commit_format: CommitFormat,
     /// Lock files that no robot may change, as a pattern of git from the top of the repository (repeatable)
-    #[arg(long, value_name = "PATHSPEC", action = ArgAction::Append, help_heading = "Grading")]
+    #[arg(long, alias = "protect-paths", value_name = "PATHSPEC", action = ArgAction::Append, help_heading = "Grading")]
     pub(crate) protect_path: Vec<String>,
     /// Do not ask the repository's pre-commit and commit-msg hooks before a commit
     #[arg(long, help_heading = "Grading")]

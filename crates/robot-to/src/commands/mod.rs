@@ -2,6 +2,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod attempts;
+pub(crate) mod config;
 pub(crate) mod demo;
 mod look;
 pub(crate) mod run;
@@ -12,7 +13,7 @@ pub(crate) mod status;
 use crate::error::CliError;
 use std::path::PathBuf;
 
-fn current_dir() -> Result<PathBuf, CliError> {
+pub(crate) fn current_dir() -> Result<PathBuf, CliError> {
     std::env::current_dir()
         .map_err(|error| CliError::configuration(format!("the current directory cannot be used: {error}")))
 }

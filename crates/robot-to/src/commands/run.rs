@@ -39,7 +39,7 @@ pub(crate) async fn run(
     check_env(&args.env)?;
     let cwd = current_dir()?;
     let mut plan = Plan::new(objective::objective(&start_args)?);
-    args.apply(&mut plan, &|_| true);
+    apply(&args, &mut plan, &|_| true)?;
     let model = model::choose(&plan, &cwd, keys)?;
     let place = place(&args, &plan, &cwd, keys)?;
     start(Run::new(place, plan, model), Shown::of(&args), &cwd).await
@@ -56,10 +56,23 @@ pub(crate) async fn resume(
     let cwd = current_dir()?;
     let past = Past::open(&place(&args, &Plan::default(), &cwd, keys)?, wanted).await?;
     let mut plan = past.plan().clone();
-    args.apply(&mut plan, &|flag| written(matches, flag));
+    // Not what files and variables say: a run goes on as it was.
+    apply(&args, &mut plan, &|flag| written(matches, flag))?;
     let model = model::choose(&plan, &cwd, keys)?;
     let place = place(&args, &plan, &cwd, keys)?;
     start(Run::resume(place, past, plan, model), Shown::of(&args), &cwd).await
+}
+
+/// Writes the settings that count into a plan, if they go together.
+fn apply(args: &RunArgs, plan: &mut Plan, given: &dyn Fn(&str) -> bool) -> Result<(), CliError> {
+    args.apply(plan, given);
+    match args.lacks(plan, given) {
+        Some((flag, needed)) => Err(CliError::configuration(format!(
+            "{flag} needs {needed}, and there is none; nothing was changed"
+        ))
+        .hint("what is set, and where: robot-to config")),
+        None => Ok(()),
+    }
 }
 
 fn place(args: &RunArgs, plan: &Plan, cwd: &Path, keys: &Keys) -> Result<Place, CliError> {

@@ -89,6 +89,8 @@ fn mistakes_are_named_with_what_helps() {
             &["`dmeo` looks like the command `demo`", "robot-to demo"][..],
         ),
         (&["run"], &["looks like the command `runs`"]),
+        (&["statsu"], &["looks like the command `status`", "in more words"]),
+        (&["config", "--colour", "red"], &["--colour"]),
         (
             &["--max-iteratoins", "3", "do it well"],
             &["--max-iteratoins", "--max-iterations"],

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use testkit::{TestEnvironment, TestRepo};
 
-fn document(name: &str) -> String {
+pub(crate) fn document(name: &str) -> String {
     let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", name].iter().collect();
     std::fs::read_to_string(path).unwrap()
 }
 
 /// The first fenced block after a mark.
-fn block<'a>(text: &'a str, mark: &str) -> &'a str {
+pub(crate) fn block<'a>(text: &'a str, mark: &str) -> &'a str {
     let (_, after) = text.split_once(mark).unwrap();
     let (_, block) = after.split_once("```").unwrap();
     let (_, block) = block.split_once('\n').unwrap();
@@ -94,6 +94,7 @@ fn every_flag_in_the_documents_exists() {
         "docs/trust.md",
         "docs/run-log.md",
         "docs/scripted-model.md",
+        "docs/configuration.md",
         "CHANGELOG.md",
     ] {
         let unknown: Vec<String> = flags(&document(page))

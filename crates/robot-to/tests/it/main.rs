@@ -11,6 +11,7 @@
 mod attempts;
 mod checks;
 mod cli;
+mod config;
 mod demo;
 mod docs;
 mod faults;

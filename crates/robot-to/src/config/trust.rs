@@ -1,0 +1,87 @@
+//! What the repository's own file may not say. It comes with the repository, so it is trusted as far as the commands
+//! in it are, and no further: it must not reach the user's keys, variables, identity, or files elsewhere.
+
+use super::{ConfigError, Setting, error::Place};
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+
+/// Keys that only the user may set, and why.
+const ONLY_THE_USER: [(&str, &str); 5] = [
+    (
+        "base_url",
+        "your key would go to a server that the repository chooses",
+    ),
+    ("env", "the repository's commands would see variables of yours"),
+    ("hooks", "your hooks guard you, also from the repository"),
+    ("sign", "only you can have a commit signed in your name"),
+    (
+        "work_dir",
+        "it would be written to a place outside the repository",
+    ),
+];
+
+/// Whether a key is only for the user, and why.
+pub(crate) fn only_the_user(key: &str) -> Option<&'static str> {
+    let found = ONLY_THE_USER.iter().find(|(known, _)| *known == key);
+    found.map(|(_, why)| *why)
+}
+
+/// What a setting of the repository's file means, or why it may not be there. A path is one below the file.
+pub(super) fn checked(
+    setting: &Setting,
+    words: Vec<OsString>,
+    file: &Path,
+    place: &Place,
+) -> Result<Vec<OsString>, ConfigError> {
+    if let Some(why) = only_the_user(setting.key()) {
+        return Err(ConfigError::OnlyTheUser {
+            place: place.clone(),
+            key: setting.key().to_owned(),
+            variable: setting.variable(),
+            why,
+        });
+    }
+    if !setting.is_path() {
+        return Ok(words);
+    }
+    let top = file.parent().unwrap_or(file);
+    words
+        .into_iter()
+        .map(|word| match below(top, Path::new(&word)) {
+            Some(path) => Ok(path.into_os_string()),
+            None => Err(ConfigError::Invalid {
+                place: place.clone(),
+                key: setting.key().to_owned(),
+                value: word.to_string_lossy().into(),
+                reason: "a path in the repository's file is relative to it and stays below".into(),
+            }),
+        })
+        .collect()
+}
+
+/// A path below `top`; `None` for one that could lead elsewhere.
+fn below(top: &Path, path: &Path) -> Option<PathBuf> {
+    let stays = path
+        .components()
+        .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    stays.then(|| top.join(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_path_that_stays_below_the_file_is_taken() {
+        for (path, expected) in [
+            ("a/b", Some("/top/a/b")),
+            ("./a", Some("/top/a")),
+            ("/etc", None),
+            ("..", None),
+            ("a/../../b", None),
+        ] {
+            let expected = expected.map(PathBuf::from);
+            assert_eq!(below(Path::new("/top"), Path::new(path)), expected, "{path}");
+        }
+    }
+}
