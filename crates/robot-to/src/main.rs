@@ -54,6 +54,8 @@ fn main() -> ExitCode {
                 let flags = matches.subcommand_matches("config").unwrap_or(&matches);
                 Ok(commands::config::run(&config, flags, &sources, layers))
             }
+            Some(Command::Completions(which)) => Ok(commands::completions::run(&which)),
+            Some(Command::Man(args)) => commands::man::run(&args),
         }
     });
     // A worker that is stuck in a system call must not hold the end up.

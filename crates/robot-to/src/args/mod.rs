@@ -7,7 +7,7 @@ mod plan;
 mod run;
 mod runs;
 
-pub(crate) use config::ConfigArgs;
+pub(crate) use config::{CompletionsArgs, ConfigArgs, ManArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use look::{IterationArgs, LookArgs, PlaceArgs};
 pub(crate) use plan::{is_written, written};
@@ -72,6 +72,10 @@ pub(crate) enum Command {
     Apply(IterationArgs),
     /// Show each setting, its value, and where it came from: default, file, variable or flag
     Config(Box<ConfigArgs>),
+    /// Print a script that lets your shell complete the command line
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write a page for each command
+    Man(ManArgs),
 }
 
 /// The command line as it is read: every switch of a run has its opposite.

@@ -2,9 +2,11 @@
 
 pub(crate) mod apply;
 pub(crate) mod attempts;
+pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
 mod look;
+pub(crate) mod man;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod show;

@@ -74,6 +74,16 @@ fn the_help_of_applying() {
 }
 
 #[test]
+fn the_help_of_completions() {
+    assert_snapshot!(help_of(&["completions", "--help"]));
+}
+
+#[test]
+fn the_help_of_the_manual() {
+    assert_snapshot!(help_of(&["man", "--help"]));
+}
+
+#[test]
 fn the_version_is_printed() {
     assert_eq!(
         help_of(&["--version"]),

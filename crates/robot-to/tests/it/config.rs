@@ -1,8 +1,9 @@
-//! Settings from files and variables, and `robot-to config`.
+//! Settings from files and variables, and the commands around them: `config`, `completions`, `man`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use robot_lab_to::event::Event;
 use robot_lab_to::settings::Plan;
@@ -115,6 +116,15 @@ fn a_resumed_run_goes_by_its_plan_and_not_by_files_and_variables() {
 }
 
 #[test]
+fn a_resumed_run_with_a_measure_takes_a_target_alone() {
+    let lab = Lab::new([good("one"), good("two")]);
+    lab.run(&["--max-iterations", "1", "--measure", "ls parts | wc -l"]);
+    let resumed = ["resume", "--target", "3", "--max-iterations", "5"];
+    let ran = lab.launch(lab.env.command(resumed)).end(PATIENCE);
+    ran.assert_end(0, "target met: verify=true, measure=3 (before 2)");
+}
+
+#[test]
 fn every_command_looks_where_the_users_file_puts_runs() {
     let lab = Lab::new([good("one")]);
     let work = lab.env.root().join("elsewhere");
@@ -160,6 +170,8 @@ fn a_mistake_in_a_file_or_a_variable_ends_everything_before_it_begins() {
         &lab.refuse(&[]),
         &["ROBOT_LAB_TO_MODLE", "did you mean ROBOT_LAB_TO_MODEL?"],
     );
+    // What has nothing to do with runs goes on.
+    lab.env.run(["completions", "bash"]).assert_code(0);
 }
 
 #[test]
@@ -310,4 +322,73 @@ fn the_example_in_the_documents_gives_what_they_say() {
     lab.launch(lab.env.command(line))
         .end(PATIENCE)
         .assert_end(0, "max iterations reached (1)");
+}
+
+#[test]
+fn the_completions_for_bash_are_a_script_that_bash_reads() {
+    let env = TestEnvironment::new(env!("CARGO_BIN_EXE_robot-to"));
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let finished = env.run(["completions", shell]);
+        finished.assert_code(0);
+        assert!(finished.stdout.contains("max-iterations"), "{shell}");
+        assert!(finished.stdout.contains("completions"), "{shell}");
+    }
+    let script = env.root().join("completion");
+    std::fs::write(&script, env.run(["completions", "bash"]).stdout).unwrap();
+    let read = Command::new("bash").arg("-n").arg(&script).output().unwrap();
+    assert!(read.status.success() && read.stderr.is_empty(), "{read:?}");
+    env.run(["completions", "tcsh"]).assert_code(2);
+}
+
+/// Requests of roff that a page may have; anything else at the beginning of a line is a mistake.
+const REQUESTS: [&str; 14] = [
+    "ie", "el", "TH", "SH", "SS", "TP", "PP", "RS", "RE", "br", "nf", "fi", "IP", "sp",
+];
+
+fn check_page(page: &str, name: &str) {
+    assert!(page.contains(&format!(".TH {name} 1")), "{page}");
+    for section in ["NAME", "SYNOPSIS", "DESCRIPTION"] {
+        assert!(page.contains(&format!(".SH {section}")), "{name}: no {section}");
+    }
+    for line in page.lines() {
+        if let Some(request) = line.strip_prefix('.') {
+            let request = request.split_whitespace().next().unwrap_or_default();
+            assert!(REQUESTS.contains(&request), "{name}: {line}");
+        }
+        assert!(!line.starts_with('\'') || line == "'", "{name}: {line}");
+    }
+}
+
+#[test]
+fn the_manual_has_a_page_for_each_command() {
+    let env = TestEnvironment::new(env!("CARGO_BIN_EXE_robot-to"));
+    let main = env.run(["man"]);
+    main.assert_code(0);
+    check_page(&main.stdout, "robot-to");
+    let dir = env.root().join("man/man1");
+    let out = [Path::new("man"), Path::new("--out"), &dir];
+    let finished = env.run(out);
+    finished.assert_code(0);
+    assert_eq!(finished.stdout, "");
+    let help = env.run(["--help"]).stdout;
+    let (_, commands) = help.split_once("\nCommands:\n").unwrap();
+    let commands = commands.lines().take_while(|line| !line.is_empty());
+    let names: Vec<String> = commands
+        // What is further in goes on with the line above.
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
+        .filter(|name| !name.is_empty() && *name != "help")
+        .map(|name| format!("robot-to-{name}"))
+        .collect();
+    assert!(names.len() > 5, "{names:?}");
+    for name in names.iter().map(String::as_str).chain(["robot-to"]) {
+        check_page(
+            &std::fs::read_to_string(dir.join(format!("{name}.1"))).unwrap(),
+            name,
+        );
+    }
+    let file = env.root().join("man/file");
+    std::fs::write(&file, "").unwrap();
+    let finished = env.run([Path::new("man"), Path::new("--out"), &file]);
+    finished.assert_code(5);
+    says(&finished, &["cannot be written"]);
 }

@@ -76,10 +76,15 @@ fn every_event_is_documented() {
 #[test]
 fn every_flag_in_the_documents_exists() {
     let env = TestEnvironment::new(env!("CARGO_BIN_EXE_robot-to"));
-    let help: String = [&["--help"][..], &["demo", "--help"], &["runs", "--help"]]
-        .iter()
-        .map(|arguments| env.run(*arguments).stdout)
-        .collect();
+    let help: String = [
+        &["--help"][..],
+        &["demo", "--help"],
+        &["runs", "--help"],
+        &["man", "--help"],
+    ]
+    .iter()
+    .map(|arguments| env.run(*arguments).stdout)
+    .collect();
     let flags = |text: &str| -> BTreeSet<String> {
         text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
             .filter(|word| word.len() > 2 && word.starts_with("--") && !word.starts_with("---"))

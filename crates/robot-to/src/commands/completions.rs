@@ -1,0 +1,13 @@
+//! `robot-to completions`: a script that lets a shell complete the command line.
+
+use super::look::print;
+use crate::args::{self, CompletionsArgs};
+use crate::exit::Exit;
+
+/// Prints the script.
+pub(crate) fn run(args: &CompletionsArgs) -> Exit {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut args::command(), "robot-to", &mut script);
+    print(&script);
+    Exit::Done
+}
