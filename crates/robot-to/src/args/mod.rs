@@ -4,6 +4,8 @@ mod config;
 mod demo;
 mod look;
 mod plan;
+#[cfg(test)]
+mod reference;
 mod run;
 mod runs;
 

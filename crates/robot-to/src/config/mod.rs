@@ -21,10 +21,11 @@ use error::ConfigError;
 pub(crate) use explain::{as_json, as_text};
 use layer::Given;
 pub(crate) use layer::{Layer, Source};
-use setting::{Kind, Setting};
-pub(crate) use setting::{settings, with_opposites};
+pub(crate) use setting::{Kind, Setting, settings, with_opposites};
 pub(crate) use source::Sources;
 use source::gather;
+#[cfg(test)]
+pub(crate) use trust::only_the_user;
 
 use crate::args::{self, Cli};
 use crate::commands::current_dir;
