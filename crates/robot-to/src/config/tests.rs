@@ -272,12 +272,29 @@ fn each_setting_is_shown_with_its_value_and_its_place() {
         variables(&[("ROBOT_LAB_TO_MAX_TOKENS", "3"), ("ROBOT_LAB_TO_MAX_ITERATIONS", "4")]).unwrap(),
         Layer::of_flags(&settings(), matches.subcommand_matches("config").unwrap()),
     ];
-    let trimmed: Vec<String> = as_text(&settings(), &sources, &layers)
+    // One of each kind and source, so that a new flag is no news here.
+    let keys = [
+        "model",
+        "base_url",
+        "stream",
+        "max_retries",
+        "verify_command",
+        "eval_target",
+        "protect_paths",
+        "require_improvement",
+        "max_iterations",
+        "max_tokens",
+        "env",
+        "run_dir",
+    ];
+    let mut some = settings();
+    some.retain(|setting| keys.contains(&setting.key()));
+    let trimmed: Vec<String> = as_text(&some, &sources, &layers)
         .lines()
         .map(|line| line.trim_end().to_owned())
         .collect();
     assert_snapshot!(trimmed.join("\n"));
-    assert_snapshot!(as_json(&settings(), &layers));
+    assert_snapshot!(as_json(&some, &layers));
 }
 
 #[test]
