@@ -1,10 +1,14 @@
-//! A scripted model server: the chat completions of OpenAI over a loopback socket.
+//! A scripted model server over a loopback socket: OpenAI's chat completions, Anthropic's messages, Gemini, Ollama.
 //!
 //! The server answers from a script, misbehaves where the script says so, and checks every request that it
 //! gets, so that a test of a client also fails on a request which a real server would refuse.
 
+mod anthropic;
 mod delivery;
+mod dialect;
+mod gemini;
 mod http;
+mod ollama;
 mod openai;
 mod reply;
 mod request;
@@ -20,6 +24,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use self::delivery::{After, Delivery};
+use self::dialect::Dialect;
 use self::http::Unreadable;
 pub use self::reply::{Call, Reply};
 pub use self::request::Request;
@@ -70,9 +75,9 @@ impl ModelServer {
         }
     }
 
-    /// Refuses requests whose bearer token is not `key`, as a server with keys does.
+    /// Refuses requests whose key is not `key`, as a server with keys does.
     ///
-    /// A request without any `Authorization` header is also a violation; one with a wrong key is only refused.
+    /// A request without the header for a key is also a violation; one with a wrong key is only refused.
     #[must_use]
     pub fn require_key(self, key: impl Into<String>) -> Self {
         *lock(&self.shared.key) = Some(key.into());
@@ -83,6 +88,12 @@ impl ModelServer {
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}/v1/", self.address)
+    }
+
+    /// The same without a path: the address of Anthropic's, Google's and Ollama's endpoints.
+    #[must_use]
+    pub fn root_url(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     /// Appends a reply to the script.
@@ -224,8 +235,8 @@ impl Shared {
 
     /// Notes a request and picks the reply to it.
     fn reply_to(&self, request: &Request) -> Reply {
-        let chat = request.method == "POST" && request.path == "/v1/chat/completions";
-        let label = if chat {
+        let chat = Dialect::of(request);
+        let label = if chat.is_some() {
             let mut chats = lock(&self.chats);
             chats.push(request.clone());
             self.arrival.notify_all();
@@ -234,16 +245,21 @@ impl Shared {
             lock(&self.others).push(request.clone());
             format!("{} {}", request.method, request.path)
         };
+        let dialect = chat.unwrap_or(Dialect::OpenAi);
         if let Some(key) = lock(&self.key).as_deref() {
-            let given = request.header("authorization");
+            let (header, before) = dialect.key_header();
+            let given = request.header(header);
             if given.is_none() {
-                self.violation(format!("{label}: no authorization header"));
+                self.violation(format!("{label}: no {header} header"));
             }
-            if given.and_then(|value| value.strip_prefix("Bearer ")) != Some(key) {
-                return openai::wrong_key();
+            if given.and_then(|value| value.strip_prefix(before)) != Some(key) {
+                return match dialect {
+                    Dialect::OpenAi => openai::wrong_key(),
+                    other => other.error(401, "authentication_error", "unauthorized", "The key is wrong."),
+                };
             }
         }
-        if !chat {
+        if chat.is_none() {
             if request.method == "GET" && request.path == "/v1/models" {
                 return openai::models();
             }
@@ -255,11 +271,11 @@ impl Shared {
                 "There is no such endpoint.",
             );
         }
-        for violation in transcript::violations(request) {
+        for violation in dialect.violations(request) {
             self.violation(format!("{label}: {violation}"));
         }
         if request.body.is_null() {
-            return openai::error(
+            return dialect.error(
                 400,
                 "invalid_request_error",
                 "invalid_json",
@@ -269,7 +285,7 @@ impl Shared {
         match &self.script {
             Script::Queue(queue) => lock(queue).pop_front().unwrap_or_else(|| {
                 self.unexpected.fetch_add(1, Ordering::SeqCst);
-                openai::error(
+                dialect.error(
                     500,
                     "server_error",
                     "script_used_up",
@@ -279,7 +295,7 @@ impl Shared {
             Script::Dynamic(answer) => {
                 catch_unwind(AssertUnwindSafe(|| answer(request))).unwrap_or_else(|_| {
                     self.violation(format!("{label}: the closure that answers requests panicked"));
-                    openai::error(
+                    dialect.error(
                         500,
                         "server_error",
                         "closure_panicked",

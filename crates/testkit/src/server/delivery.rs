@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use super::dialect::Dialect;
 use super::reply::{Content, End, Manner, Reply};
 use super::request::Request;
 use super::{Stop, http, openai};
@@ -37,21 +38,25 @@ impl Delivery<'_> {
         if let Some(delay) = manner.delay {
             self.stop.sleep(delay)?;
         }
+        let dialect = Dialect::of(request).unwrap_or(Dialect::OpenAi);
         match content {
             Content::Hang => self.hang(),
             Content::Message(message) if request.is_streaming() => {
-                let mut events = openai::events(&message, request, serial);
+                let mut events = dialect.events(&message, request, serial);
                 if let End::Truncate(_) = manner.end {
                     events.pop();
                 }
-                self.stream(&events, &headers, &manner)
+                self.stream(dialect, &events, &headers, &manner)
             }
             Content::Message(message) => {
-                self.whole(200, &openai::body(&message, request, serial), &headers, &manner)
+                let body = dialect
+                    .body(&message, request, serial)
+                    .ok_or(io::ErrorKind::Unsupported)?;
+                self.whole(200, &body, &headers, &manner)
             }
             Content::Events(events) if request.is_streaming() => {
-                let events: Vec<Vec<u8>> = events.iter().map(|data| openai::event(data)).collect();
-                self.stream(&events, &headers, &manner)
+                let events: Vec<Vec<u8>> = events.iter().map(|data| dialect.event(data)).collect();
+                self.stream(dialect, &events, &headers, &manner)
             }
             Content::Events(events) => self.whole(200, &events.join(&b'\n'), &headers, &manner),
             Content::Status { code, body } => {
@@ -68,9 +73,15 @@ impl Delivery<'_> {
         }
     }
 
-    fn stream(&self, events: &[Vec<u8>], headers: &[(String, String)], manner: &Manner) -> io::Result<After> {
+    fn stream(
+        &self,
+        dialect: Dialect,
+        events: &[Vec<u8>],
+        headers: &[(String, String)],
+        manner: &Manner,
+    ) -> io::Result<After> {
         let own = [
-            ("content-type", "text/event-stream; charset=utf-8".to_owned()),
+            ("content-type", dialect.content_type().to_owned()),
             ("cache-control", "no-cache".to_owned()),
             ("transfer-encoding", "chunked".to_owned()),
         ];
@@ -82,7 +93,7 @@ impl Delivery<'_> {
         };
         if let Some((count, every)) = manner.pings {
             for _ in 0..count {
-                chunks.push(b": ping\n\n")?;
+                chunks.push(dialect.ping())?;
                 chunks.flush()?;
                 self.stop.sleep(every)?;
             }

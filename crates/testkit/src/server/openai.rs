@@ -175,14 +175,14 @@ fn finish(message: &Message) -> &str {
     message.finish.as_deref().unwrap_or(usual)
 }
 
-fn call_id(call: &Call, serial: u64, index: usize) -> String {
+pub(super) fn call_id(call: &Call, serial: u64, index: usize) -> String {
     call.id
         .clone()
         .unwrap_or_else(|| format!("call_{serial}_{index}"))
 }
 
 /// Cuts a text into a few pieces at characters.
-fn pieces(text: &str) -> Vec<String> {
+pub(super) fn pieces(text: &str) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
     let size = characters.len().div_ceil(6).max(4);
     characters

@@ -4,6 +4,8 @@ use std::time::Instant;
 
 use serde_json::Value;
 
+use super::dialect::Dialect;
+
 /// One request that the server got.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -75,7 +77,16 @@ impl Request {
     /// Whether the client asked for a stream of events.
     #[must_use]
     pub fn is_streaming(&self) -> bool {
-        self.body.get("stream") == Some(&Value::Bool(true))
+        match Dialect::of(self) {
+            Some(dialect) => dialect.is_streaming(self),
+            None => self.body.get("stream") == Some(&Value::Bool(true)),
+        }
+    }
+
+    /// The name of the header that the key belongs in.
+    #[must_use]
+    pub fn key_header(&self) -> &'static str {
+        Dialect::of(self).unwrap_or(Dialect::OpenAi).key_header().0
     }
 
     /// Stands for a request that could not be read.
