@@ -1,17 +1,18 @@
 //! What a user says about a model: which one, where, and with which key.
 
+use crate::protocol::Protocol;
 use reqwest::Url;
 
 /// Which model to use, and how to reach it.
 ///
 /// ```
-/// use robot_lab_providers::{GenaiModel, ModelConfig};
+/// use robot_lab_providers::{HttpModel, ModelConfig};
 ///
 /// let config = ModelConfig {
 ///     base_url: Some("http://127.0.0.1:8080".into()),
 ///     ..ModelConfig::new("openai", "qwen2.5-coder")
 /// };
-/// let model = GenaiModel::new(config)?;
+/// let model = HttpModel::new(config)?;
 /// # Ok::<(), robot_lab_providers::ConfigError>(())
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -23,14 +24,19 @@ pub struct ModelConfig {
     pub model: String,
     /// Where the provider is, if not at its usual address.
     ///
-    /// A URL of `http` or `https`, with or without a slash at its end. A bare host means its `/v1`, any other path
-    /// is kept as it is, and the path of the chat endpoint itself is understood too: `http://localhost:8080`,
-    /// `http://localhost:8080/v1` and `http://localhost:8080/v1/chat/completions` are the same. A query is kept.
+    /// A URL of `http` or `https`, with or without a slash at its end. The path of the endpoint itself is understood
+    /// too, and a version that the protocol needs is added where it is missing: for `openai`,
+    /// `http://localhost:8080`, `http://localhost:8080/v1` and `http://localhost:8080/v1/chat/completions` are the
+    /// same; for `anthropic`, so are `http://h/x` and `http://h/x/v1`; for `gemini`, `http://h` and `http://h/v1beta`;
+    /// for `ollama`, `http://h`, `http://h/api` and `http://h/v1`. Any other path, and a query, is kept as it is.
     pub base_url: Option<String>,
-    /// The key. It is required at the usual address; a server of one's own often needs none.
+    /// The key. It is required at the usual address, but for `ollama`; a server of one's own often needs none.
     pub api_key: Option<String>,
     /// More headers, sent with each request. They replace the client's own of the same name.
     pub headers: Vec<(String, String)>,
+    /// The length of the context to ask for, in tokens, where the protocol lets a client choose: only Ollama's does.
+    /// 32 768 when left out.
+    pub num_ctx: Option<u32>,
 }
 
 impl ModelConfig {
@@ -54,6 +60,7 @@ impl std::fmt::Debug for ModelConfig {
             .field("base_url", &self.base_url)
             .field("api_key", &self.api_key.as_ref().map(|_| "[redacted]"))
             .field("headers", &headers)
+            .field("num_ctx", &self.num_ctx)
             .finish()
     }
 }
@@ -106,7 +113,7 @@ pub enum ConfigError {
 }
 
 /// The address that requests are resolved against: it ends in a slash.
-pub(crate) fn base_url(given: &str) -> Result<Url, ConfigError> {
+pub(crate) fn base_url(protocol: Protocol, given: &str) -> Result<Url, ConfigError> {
     let bad = |why: String| ConfigError::BaseUrl {
         url: given.into(),
         why,
@@ -115,17 +122,7 @@ pub(crate) fn base_url(given: &str) -> Result<Url, ConfigError> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(bad("it does not begin with http:// or https://".into()));
     }
-    let path = url.path().trim_end_matches('/');
-    let path = path
-        .strip_suffix("/chat/completions")
-        .unwrap_or(path)
-        .trim_end_matches('/');
-    let path = if path.is_empty() {
-        "/v1/".into()
-    } else {
-        format!("{path}/")
-    };
-    url.set_path(&path);
+    url.set_path(&protocol.base_path(url.path()));
     url.set_fragment(None);
     Ok(url)
 }
@@ -185,11 +182,15 @@ mod tests {
                 "https://host/deployment/?api-version=1",
             ),
         ] {
-            assert_eq!(base_url(given).unwrap().as_str(), expected, "{given}");
+            assert_eq!(
+                base_url(Protocol::Chat, given).unwrap().as_str(),
+                expected,
+                "{given}"
+            );
         }
         for wrong in ["", "localhost:8080", "host/v1", "/v1", "ftp://host", "http://"] {
             assert!(
-                matches!(base_url(wrong), Err(ConfigError::BaseUrl { .. })),
+                matches!(base_url(Protocol::Chat, wrong), Err(ConfigError::BaseUrl { .. })),
                 "{wrong}"
             );
         }
@@ -204,7 +205,7 @@ mod tests {
             ("http://192.168.0.1", false),
             ("https://localhost.example.com", false),
         ] {
-            assert_eq!(is_local(&base_url(url).unwrap()), local, "{url}");
+            assert_eq!(is_local(&base_url(Protocol::Chat, url).unwrap()), local, "{url}");
         }
     }
 

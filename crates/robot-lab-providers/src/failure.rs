@@ -1,8 +1,10 @@
 //! Turns what a provider says about a failure into a kind and a short message without secrets.
 
-use crate::{chat::Fault, retry_after};
+use crate::protocol::Fault;
+use crate::retry_after;
 use robot_lab::{ModelError, ModelErrorKind as Kind};
 use serde_json::Value;
+use std::time::Duration;
 
 /// The longest message, in characters.
 const MAX_MESSAGE: usize = 300;
@@ -14,6 +16,10 @@ const MIN_SECRET: usize = 6;
 pub(crate) struct Reporter {
     provider: String,
     secrets: Vec<String>,
+    /// What to do when the server is not there.
+    when_absent: String,
+    /// What to do when it does not know the model.
+    when_unknown: String,
 }
 
 impl Reporter {
@@ -28,7 +34,40 @@ impl Reporter {
         Self {
             provider: provider.into(),
             secrets,
+            when_absent: "check the address and that the server runs".into(),
+            when_unknown: "check its name and the base URL".into(),
         }
+    }
+
+    /// With other advice for when the server is not there, and for when it does not know the model.
+    pub(crate) fn with_advice(self, advice: Option<(String, String)>) -> Self {
+        match advice {
+            None => self,
+            Some((when_absent, when_unknown)) => Self {
+                when_absent,
+                when_unknown,
+                ..self
+            },
+        }
+    }
+
+    /// What to do when the server is not there.
+    pub(crate) fn when_absent(&self) -> &str {
+        &self.when_absent
+    }
+
+    /// The text without secrets, also as they stand in JSON.
+    pub(crate) fn redact(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for secret in &self.secrets {
+            let quoted = Value::from(secret.as_str()).to_string();
+            for form in [secret.as_str(), quoted.trim_matches('"')] {
+                if text.contains(form) {
+                    text = text.replace(form, "[redacted]");
+                }
+            }
+        }
+        text
     }
 
     /// An answer with a status that is no success.
@@ -41,7 +80,7 @@ impl Reporter {
         let complaint = Complaint::read(body);
         let kind = match kind(Some(status), &complaint) {
             Kind::RateLimited { .. } => Kind::RateLimited {
-                retry_after: retry_after::read(&header),
+                retry_after: retry_after::read(&header).or(complaint.retry_after),
             },
             other => other,
         };
@@ -65,6 +104,7 @@ impl Reporter {
                 };
                 self.error(kind(None, &complaint), &format!("in its reply: {said}"))
             }
+            Fault::Overflow(what) => self.error(Kind::ContextLength, &format!("({what})")),
             Fault::Malformed(why) => {
                 let message = format!(
                     "{} sent a malformed reply: {why}; nothing of it was used",
@@ -91,7 +131,7 @@ impl Reporter {
         let (what, next) = match &kind {
             Kind::Auth => ("refused the key", "check the key and what it may use"),
             Kind::Billing => ("wants to be paid", "check the credit of the account"),
-            Kind::ModelNotFound => ("does not know the model", "check its name and the base URL"),
+            Kind::ModelNotFound => ("does not know the model", self.when_unknown.as_str()),
             Kind::RateLimited { .. } => ("got too many requests", "wait before the next one"),
             Kind::Overloaded => ("has trouble", "try again later"),
             Kind::Timeout => ("gave up waiting", "try again"),
@@ -110,11 +150,7 @@ impl Reporter {
 
     /// A text without secrets, on one line, and short.
     fn clean(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for secret in &self.secrets {
-            text = text.replace(secret, "[redacted]");
-        }
-        let harmless: String = text.chars().filter(|c| !is_invisible(*c)).collect();
+        let harmless: String = self.redact(text).chars().filter(|c| !is_invisible(*c)).collect();
         let words: Vec<&str> = harmless.split_whitespace().collect();
         let line = words.join(" ");
         if line.chars().count() <= MAX_MESSAGE {
@@ -140,6 +176,8 @@ struct Complaint {
     codes: Vec<String>,
     /// A code that is an HTTP status, for errors that come without one.
     status: Option<u16>,
+    /// How long to wait, where the body says it.
+    retry_after: Option<Duration>,
 }
 
 impl Complaint {
@@ -191,10 +229,17 @@ impl Complaint {
         let status = number("code")
             .or_else(|| number("status"))
             .filter(|status| (400..600).contains(status));
+        // As Google says it: {"details": [{"retryDelay": "27s"}]}.
+        let details = error.get("details").and_then(Value::as_array);
+        let delay = details.into_iter().flatten().find_map(|detail| {
+            let seconds = detail.get("retryDelay")?.as_str()?.strip_suffix('s')?;
+            Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
+        });
         Self {
             message,
             codes,
             status,
+            retry_after: delay,
         }
     }
 
@@ -213,16 +258,21 @@ fn kind(status: Option<u16>, complaint: &Complaint) -> Kind {
         "billing_not_active",
         "billing_error",
     ];
-    const CONTEXT: [&str; 3] = [
+    const CONTEXT: [&str; 4] = [
         "context_length_exceeded",
+        "request_too_large",
         "exceed_context_size_error",
         "context_window_exceeded",
     ];
     let status = status.or(complaint.status);
-    if status == Some(402) || complaint.has(&BILLING) {
+    let of_the_request = matches!(status, None | Some(400 | 413 | 422));
+    let says = |words: &str| of_the_request && complaint.message.to_lowercase().contains(words);
+    if status == Some(402) || complaint.has(&BILLING) || says("credit balance is too low") {
         return Kind::Billing;
     }
-    let of_the_request = matches!(status, None | Some(400 | 413 | 422));
+    if says("api key not valid") || says("api key expired") {
+        return Kind::Auth;
+    }
     if of_the_request && (complaint.has(&CONTEXT) || speaks_of_context(&complaint.message)) {
         return Kind::ContextLength;
     }
@@ -238,12 +288,17 @@ fn kind(status: Option<u16>, complaint: &Complaint) -> Kind {
         Some(401 | 403) => Kind::Auth,
         Some(404) => Kind::ModelNotFound,
         Some(408) => Kind::Timeout,
-        Some(429) => Kind::RateLimited { retry_after: None },
+        Some(429) => Kind::RateLimited {
+            retry_after: complaint.retry_after,
+        },
         Some(500..) => Kind::Overloaded,
         Some(_) => Kind::BadRequest,
         None if complaint.has(&["rate_limit_exceeded", "rate_limit_error", "resource_exhausted"]) => {
-            Kind::RateLimited { retry_after: None }
+            Kind::RateLimited {
+                retry_after: complaint.retry_after,
+            }
         }
+        None if complaint.has(&["timeout_error"]) => Kind::Timeout,
         None if complaint.has(&["authentication_error", "invalid_api_key", "permission_error"]) => Kind::Auth,
         None if complaint.has(&["not_found_error"]) => Kind::ModelNotFound,
         None if complaint.has(&["invalid_request_error", "bad_request"]) => Kind::BadRequest,
@@ -253,7 +308,7 @@ fn kind(status: Option<u16>, complaint: &Complaint) -> Kind {
 
 /// Servers without a code for it say in these words that a conversation is too long.
 fn speaks_of_context(message: &str) -> bool {
-    const WORDS: [&str; 8] = [
+    const WORDS: [&str; 9] = [
         "context length",
         "context_length",
         "context window",
@@ -261,6 +316,7 @@ fn speaks_of_context(message: &str) -> bool {
         "maximum context",
         "prompt is too long",
         "input is too long",
+        "exceeds the maximum number of tokens",
         "too many tokens",
     ];
     let message = message.to_lowercase();
@@ -313,6 +369,40 @@ mod tests {
                 worded("context length: slow down"),
                 Kind::RateLimited { retry_after: None },
             ),
+            (
+                400,
+                json!({ "type": "error", "error": { "type": "invalid_request_error",
+                        "message": "Your credit balance is too low to use this." } }),
+                Kind::Billing,
+            ),
+            (
+                400,
+                json!({ "error": { "code": 400, "status": "INVALID_ARGUMENT",
+                        "message": "API key not valid. Please pass one." } }),
+                Kind::Auth,
+            ),
+            (
+                400,
+                worded("The input token count (9) exceeds the maximum number of tokens allowed (8)."),
+                Kind::ContextLength,
+            ),
+            (
+                413,
+                json!({ "type": "error", "error": { "type": "request_too_large", "message": "m" } }),
+                Kind::ContextLength,
+            ),
+            (
+                429,
+                json!({ "error": { "status": "RESOURCE_EXHAUSTED", "details": [{}, { "retryDelay": "1.5s" }] } }),
+                Kind::RateLimited {
+                    retry_after: Some(Duration::from_millis(1_500)),
+                },
+            ),
+            (
+                404,
+                json!({ "error": "model 'm' not found" }),
+                Kind::ModelNotFound,
+            ),
             (500, json!({}), Kind::Overloaded),
             (
                 503,
@@ -351,6 +441,20 @@ mod tests {
                 Kind::ContextLength,
             ),
             (json!({ "error": "something" }), Kind::Overloaded),
+            (
+                json!({ "type": "error", "error": { "type": "overloaded_error", "message": "m" } }),
+                Kind::Overloaded,
+            ),
+            (
+                json!({ "type": "error", "error": { "type": "timeout_error", "message": "m" } }),
+                Kind::Timeout,
+            ),
+            (
+                json!({ "error": { "code": 429, "details": [{ "retryDelay": "3s" }] } }),
+                Kind::RateLimited {
+                    retry_after: Some(Duration::from_secs(3)),
+                },
+            ),
             (
                 json!({ "object": "error", "message": "m", "code": 400 }),
                 Kind::BadRequest,

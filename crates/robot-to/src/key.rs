@@ -14,7 +14,7 @@ use std::process::Command;
 
 /// Names the descriptor that the keys are read from.
 const FROM: &str = "ROBOT_TO_KEYS_FROM";
-/// Longest value that is taken for a key: what a pipe holds for sure, shared by all.
+/// The most that all keys may have together, in bytes: what a pipe holds for sure.
 const MAX_KEYS: usize = 4096;
 
 /// The keys that the user gave, by the name of their variable.
@@ -59,9 +59,10 @@ pub(crate) fn take() -> std::io::Result<Keys> {
         .map(|(name, key)| format!("{name}={key}\n"))
         .collect();
     if lines.len() > MAX_KEYS {
-        return Err(std::io::Error::other(
-            "a provider's key is longer than any key is",
-        ));
+        return Err(std::io::Error::other(format!(
+            "the providers' keys in the environment have more than {MAX_KEYS} bytes together; unset those that the \
+             run does not need"
+        )));
     }
     // Without the flag that closes it at the start of a program: it is for the next one.
     let (from, to): (OwnedFd, OwnedFd) = rustix::pipe::pipe()?;

@@ -20,8 +20,7 @@ const ALLOWED: [(&str, &[&str]); 7] = [
 ];
 
 /// Outside crates that only one crate may use.
-const ONLY_IN: [(&str, &str); 4] = [
-    ("genai", "robot-lab-providers"),
+const ONLY_IN: [(&str, &str); 3] = [
     ("reqwest", "robot-lab-providers"),
     ("clap", "robot-to"),
     ("cap-std", "robot-lab-to"),

@@ -2,7 +2,7 @@
 
 use crate::support::{EVENTS, RawServer, answer, model, request, send};
 use robot_lab::ModelErrorKind as Kind;
-use robot_lab_providers::{ConfigError, GenaiModel, ModelConfig, key_variable, known_providers};
+use robot_lab_providers::{ConfigError, HttpModel, ModelConfig, key_variable, known_providers};
 use serde_json::json;
 use std::time::Duration;
 use testkit::{ModelServer, Reply};
@@ -10,7 +10,7 @@ use testkit::{ModelServer, Reply};
 #[test]
 fn configurations_are_checked_before_anything_is_sent() {
     let config = || ModelConfig::new("openai", "m");
-    let error = |config| GenaiModel::new(config).unwrap_err().to_string();
+    let error = |config| HttpModel::new(config).unwrap_err().to_string();
     let unknown = error(ModelConfig::new("acme", "m"));
     let known = known_providers().collect::<Vec<_>>().join(", ");
     assert_eq!(
@@ -34,7 +34,7 @@ fn configurations_are_checked_before_anything_is_sent() {
     );
     let key = Some("sk 1".into());
     assert!(matches!(
-        GenaiModel::new(ModelConfig {
+        HttpModel::new(ModelConfig {
             api_key: key,
             ..config()
         }),
@@ -48,13 +48,13 @@ fn configurations_are_checked_before_anything_is_sent() {
             ..config()
         };
         assert!(matches!(
-            GenaiModel::new(config),
+            HttpModel::new(config),
             Err(ConfigError::BadHeader { .. })
         ));
     }
     let shown = format!(
         "{:?}",
-        GenaiModel::new(ModelConfig {
+        HttpModel::new(ModelConfig {
             api_key: Some("sk-1".into()),
             ..config()
         })
@@ -145,7 +145,7 @@ async fn a_key_that_is_echoed_is_not_repeated() {
         headers: vec![("x-token".into(), "hush-hush".into())],
         ..ModelConfig::new("openai", "m")
     };
-    let model = GenaiModel::new(config).unwrap();
+    let model = HttpModel::new(config).unwrap();
     for _ in 0..2 {
         let message = send(&model, request()).await.broken().message;
         assert!(
@@ -164,10 +164,9 @@ async fn an_error_in_place_of_the_first_event_has_cost_nothing() {
 
 #[tokio::test]
 async fn an_answer_that_is_no_stream_is_an_error() {
-    let body = json!({ "error": { "message": "No.", "type": "server_error" } }).to_string();
     let nothing: [&str; 0] = [];
     for reply in [
-        Reply::status(200).raw_body(body),
+        Reply::status(200).raw_body("{malformed json: <<<chaos>>>}"),
         Reply::status(200).raw_body("<html>"),
         Reply::events(nothing),
     ] {
@@ -177,6 +176,24 @@ async fn an_answer_that_is_no_stream_is_an_error() {
         assert_eq!(error.kind, Kind::MalformedReply);
         assert!(error.message.contains("no stream of events"), "{}", error.message);
     }
+}
+
+#[tokio::test]
+async fn case_124_an_error_under_a_status_of_success_is_classified_by_its_body() {
+    let body = json!({ "error": { "message": "No.", "code": "insufficient_quota" } });
+    let pretty = serde_json::to_string_pretty(&body).unwrap();
+    for body in [body.to_string(), pretty] {
+        let outcome = answer(Reply::status(200).raw_body(body)).await;
+        assert!(outcome.refused, "it has cost nothing");
+        assert_eq!(outcome.broken().kind, Kind::Billing);
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_without_end_is_read_in_part() {
+    let body = json!({ "error": { "message": "x".repeat(10_000_000) } });
+    let outcome = answer(Reply::status(400).body(body)).await;
+    assert_eq!(outcome.broken().kind, Kind::BadRequest);
 }
 
 #[tokio::test]

@@ -1,12 +1,18 @@
 //! Answers as they were received from servers that others wrote.
 
-use crate::support::{Outcome, RawServer, model, request, send};
+use crate::support::{Outcome, RawServer, model_of, request, send};
 use robot_lab::{FinishReason, ModelErrorKind, ModelEvent, Usage};
 use serde_json::json;
+use std::time::Duration;
 
 /// Plays a recorded answer. The head is sent without its framing: the body was recorded without it, and ends with
 /// the connection; where the connection broke off, the framing says that more was to come.
 async fn replay(recorded: &str, broke_off: bool) -> Outcome {
+    replay_to("openai", recorded, broke_off).await
+}
+
+/// The same to a client of another provider.
+async fn replay_to(provider: &str, recorded: &str, broke_off: bool) -> Outcome {
     let (head, body) = recorded.split_once("\n\n").unwrap();
     let framing = ["transfer-encoding", "content-length", "connection", "keep-alive"];
     let is_framing = |line: &&str| {
@@ -28,7 +34,7 @@ async fn replay(recorded: &str, broke_off: bool) -> Outcome {
     ));
     let answer = format!("{}\r\n\r\n{body}\n\n", head.join("\r\n"));
     let server = RawServer::writing(answer.into_bytes(), usize::MAX);
-    send(&model(server.base_url.clone()), request()).await
+    send(&model_of(provider, server.base_url.clone()), request()).await
 }
 
 fn call_of(outcome: &Outcome) -> Vec<(String, serde_json::Value)> {
@@ -125,5 +131,50 @@ async fn a_call_of_llmock_that_is_cut() {
 async fn a_text_of_llmock_with_a_malformed_event() {
     let outcome = replay(include_str!("../fixtures/llmock-malformed-event.txt"), false).await;
     assert_eq!(outcome.text(), "Hello! gpt-4o ");
+    assert_eq!(outcome.broken().kind, ModelErrorKind::MalformedReply);
+}
+
+#[tokio::test]
+async fn refusals_of_llmock_in_the_form_of_messages() {
+    let limited = ModelErrorKind::RateLimited {
+        retry_after: Some(Duration::from_secs(2)),
+    };
+    for (recorded, kind) in [
+        (include_str!("../fixtures/messages-llmock-429.txt"), limited),
+        (
+            include_str!("../fixtures/messages-llmock-529.txt"),
+            ModelErrorKind::Overloaded,
+        ),
+    ] {
+        let outcome = replay_to("anthropic", recorded, false).await;
+        assert!(outcome.refused);
+        assert_eq!(outcome.broken().kind, kind);
+    }
+}
+
+#[tokio::test]
+async fn a_message_of_llmock_with_a_call_that_is_cut() {
+    let recorded = include_str!("../fixtures/messages-llmock-tool-then-disconnect.txt");
+    for (broke_off, kind) in [
+        (true, ModelErrorKind::Network),
+        (false, ModelErrorKind::MalformedReply),
+    ] {
+        let outcome = replay_to("anthropic", recorded, broke_off).await;
+        let begun = ModelEvent::CallProgress("read_file".len());
+        assert!(outcome.events.contains(&begun));
+        let usage = Usage {
+            input: 4,
+            output: 1,
+            ..Usage::default()
+        };
+        assert_eq!(outcome.usage(), Some(usage), "what it has cost is known");
+        assert_eq!(outcome.broken().kind, kind);
+    }
+}
+
+#[tokio::test]
+async fn a_message_of_llmock_with_a_malformed_event() {
+    let recorded = include_str!("../fixtures/messages-llmock-malformed.txt");
+    let outcome = replay_to("anthropic", recorded, false).await;
     assert_eq!(outcome.broken().kind, ModelErrorKind::MalformedReply);
 }

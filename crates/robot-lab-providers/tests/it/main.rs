@@ -9,6 +9,7 @@
 mod errors;
 mod fixtures;
 mod framing;
+mod protocols;
 mod replies;
 mod script;
 mod support;

@@ -2,17 +2,21 @@
 
 use futures::StreamExt as _;
 use robot_lab::{Message, Model, ModelError, ModelEvent, ModelRequest, ToolCall, Usage};
-use robot_lab_providers::{GenaiModel, ModelConfig};
+use robot_lab_providers::{HttpModel, ModelConfig};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::mpsc;
 use std::time::Duration;
 use testkit::ModelServer;
 
-pub(crate) fn model(base_url: String) -> GenaiModel {
-    GenaiModel::new(ModelConfig {
+pub(crate) fn model(base_url: String) -> HttpModel {
+    model_of("openai", base_url)
+}
+
+pub(crate) fn model_of(provider: &str, base_url: String) -> HttpModel {
+    HttpModel::new(ModelConfig {
         base_url: Some(base_url),
-        ..ModelConfig::new("openai", "test-model")
+        ..ModelConfig::new(provider, "test-model")
     })
     .unwrap()
 }
@@ -61,7 +65,7 @@ impl Outcome {
     }
 
     pub(crate) fn usage(&self) -> Option<Usage> {
-        self.events.iter().find_map(|event| match event {
+        self.events.iter().rev().find_map(|event| match event {
             ModelEvent::Usage(usage) => Some(*usage),
             _ => None,
         })

@@ -102,8 +102,8 @@ Examples:
   Make a failing test suite pass, in at most 20 iterations:
     robot-to \"make the parser tests pass\" --verify \"cargo test -p parser\" --max-iterations 20
 
-  A model of your own, served by anything that speaks the OpenAI protocol:
-    robot-to \"raise coverage\" --base-url http://localhost:11434/v1 --model qwen3.6 --verify \"make test\"
+  A model of your own, served by Ollama; docs/models.md has others:
+    robot-to \"raise coverage\" --provider ollama --model qwen3.6 --verify \"make test\"
 
   Afterwards:
     git log robot-to/…        the accepted commits

@@ -47,6 +47,7 @@ impl RunArgs {
             ("provider", json!(self.provider)),
             ("model", json!(self.model)),
             ("base_url", json!(self.base_url)),
+            ("num_ctx", json!(self.num_ctx)),
         ] {
             if given(name) {
                 model.insert(name.into(), value);

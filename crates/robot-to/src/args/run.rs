@@ -16,16 +16,21 @@ pub(crate) const DEFAULT_PROVIDER: &str = "openai";
 /// Flags of a run.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Who serves the model: openai (and whatever speaks its protocol, with --base-url), deepseek, fireworks, groq,
-    /// mistral, moonshot, nebius, openrouter, together, xai, zai, or script, which plays a file
+    /// Who serves the model: openai (and whatever speaks its protocol, with --base-url), anthropic, gemini, ollama,
+    /// or script, which plays a file; and by its key: aihubmix, aliyun, atlascloud, baidu, bigmodel, cohere, deepseek,
+    /// fireworks, groq, kimi, mimo, minimax, mistral, moonshot, nebius, ollama-cloud, openrouter, qwen-cloud,
+    /// requesty, together, xai, zai
     #[arg(long, default_value = DEFAULT_PROVIDER, help_heading = "Model")]
     pub(crate) provider: String,
     /// The model's name; with --provider script, the file with the script
     #[arg(long, default_value = "gpt-5.5", help_heading = "Model")]
     pub(crate) model: String,
-    /// Where the model is served, such as http://localhost:11434/v1
+    /// Where the model is served, such as http://localhost:8080/v1
     #[arg(long, value_name = "URL", help_heading = "Model")]
     pub(crate) base_url: Option<String>,
+    /// Length of the context that Ollama is asked for, in tokens [default: 32768]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(256..), help_heading = "Model")]
+    pub(crate) num_ctx: Option<u32>,
     /// Do not show the model's words as they come; tokens are counted all the same
     #[arg(long, help_heading = "Model")]
     pub(crate) no_stream: bool,
@@ -136,6 +141,9 @@ pub(crate) struct RunArgs {
     /// Print every event as a line of JSON on standard output
     #[arg(long, help_heading = "Where things go")]
     pub(crate) json: bool,
+    /// Show each request to the provider and its answer on standard error, shortened and without keys
+    #[arg(long, help_heading = "Where things go")]
+    pub(crate) debug: bool,
 }
 
 fn commit_format(text: &str) -> Result<CommitFormat, String> {

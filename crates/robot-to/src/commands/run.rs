@@ -9,8 +9,9 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::key::{self, Keys};
 use crate::signal;
-use crate::surface::{Jsonl, Plain, Style, summary};
+use crate::surface::{Debug, Jsonl, Plain, Style, summary};
 use clap::ArgMatches;
+use robot_lab_providers::ExchangeObserver;
 use robot_lab_to::log::Observer;
 use robot_lab_to::run::{Halt, Past, Run};
 use robot_lab_to::settings::{Place, Plan};
@@ -40,8 +41,8 @@ pub(crate) async fn run(
     let cwd = current_dir()?;
     let mut plan = Plan::new(objective::objective(&start_args)?);
     apply(&args, &mut plan, &|_| true)?;
-    let model = model::choose(&plan, &cwd, keys)?;
     let place = place(&args, &plan, &cwd, keys)?;
+    let model = model::choose(&plan, &cwd, keys, observer(&args, &place))?;
     start(Run::new(place, plan, model), Shown::of(&args), &cwd).await
 }
 
@@ -58,8 +59,8 @@ pub(crate) async fn resume(
     let mut plan = past.plan().clone();
     // Not what files and variables say: a run goes on as it was.
     apply(&args, &mut plan, &|flag| written(matches, flag))?;
-    let model = model::choose(&plan, &cwd, keys)?;
     let place = place(&args, &plan, &cwd, keys)?;
+    let model = model::choose(&plan, &cwd, keys, observer(&args, &place))?;
     start(Run::resume(place, past, plan, model), Shown::of(&args), &cwd).await
 }
 
@@ -90,6 +91,12 @@ fn place(args: &RunArgs, plan: &Plan, cwd: &Path, keys: &Keys) -> Result<Place, 
         secrets: keys.values().map(str::to_owned).chain(given).collect(),
         helper: helper(),
     })
+}
+
+/// Shows what is said to the provider, when that was asked for.
+fn observer(args: &RunArgs, place: &Place) -> Option<Arc<dyn ExchangeObserver>> {
+    args.debug
+        .then(|| Arc::new(Debug::new(place.secrets.clone())) as Arc<dyn ExchangeObserver>)
 }
 
 /// A provider's key reaches no command, not even when asked to.

@@ -1,6 +1,7 @@
 //! What people and programs see of a run.
 
 mod attempts;
+mod debug;
 mod jsonl;
 mod page;
 mod plain;
@@ -8,6 +9,7 @@ mod status;
 mod summary;
 
 pub(crate) use attempts::Row;
+pub(crate) use debug::Debug;
 pub(crate) use jsonl::Jsonl;
 pub(crate) use page::{Made, Page};
 pub(crate) use plain::Plain;

@@ -70,7 +70,10 @@ pub(crate) fn the_key_is_nowhere(lab: &Lab, finished: &Finished) {
             !request.body.to_string().contains(KEY),
             "the key was told to the model"
         );
-        let others = request.headers.iter().filter(|(name, _)| name != "authorization");
+        let others = request
+            .headers
+            .iter()
+            .filter(|(name, _)| name != request.key_header());
         assert!(
             others.into_iter().all(|(_, value)| !value.contains(KEY)),
             "the key is in a second header"

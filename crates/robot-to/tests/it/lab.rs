@@ -45,6 +45,8 @@ pub(crate) struct Lab {
     pub(crate) server: ModelServer,
     /// The command that grades, if any.
     pub(crate) verify: Option<String>,
+    /// The provider that runs are told, where it is not the usual one.
+    pub(crate) provider: Option<&'static str>,
     /// The checkout that runs start in, and where in it.
     pub(crate) top: PathBuf,
     pub(crate) subdir: PathBuf,
@@ -69,17 +71,46 @@ impl Lab {
         Self::bare(repo, server)
     }
 
+    /// The same with another provider, whose key, if it needs one, is in this variable.
+    pub(crate) fn speaking_to(
+        provider: &'static str,
+        variable: Option<&str>,
+        replies: impl IntoIterator<Item = Reply>,
+    ) -> Self {
+        let mut server = ModelServer::start(replies);
+        if variable.is_some() {
+            server = server.require_key(KEY);
+        }
+        let repo = TestRepo::new();
+        repo.write("test.sh", SUITE);
+        repo.write("parts/base", "ok\n");
+        repo.commit_all("a suite that passes");
+        let mut lab = Self::around(repo, server);
+        lab.provider = Some(provider);
+        if let Some(variable) = variable {
+            lab.env.env(variable, KEY);
+        }
+        lab
+    }
+
     /// The same with a repository that is left as it is.
     pub(crate) fn bare(repo: TestRepo, server: ModelServer) -> Self {
+        let mut lab = Self::around(repo, server.require_key(KEY));
+        lab.env.env("OPENAI_API_KEY", KEY);
+        lab
+    }
+
+    fn around(repo: TestRepo, server: ModelServer) -> Self {
         let mut env = TestEnvironment::new(env!("CARGO_BIN_EXE_robot-to"));
-        env.env("OPENAI_API_KEY", KEY).cwd(repo.path());
+        env.cwd(repo.path());
         let verify = Some("sh test.sh".to_owned());
         let top = repo.path().to_owned();
         Self {
             env,
             repo,
-            server: server.require_key(KEY),
+            server,
             verify,
+            provider: None,
             top,
             subdir: PathBuf::new(),
         }
@@ -104,9 +135,16 @@ impl Lab {
         if let Some(verify) = &self.verify {
             all.extend(["--verify".into(), verify.into()]);
         }
+        let base_url = match self.provider {
+            None => self.server.base_url(),
+            Some(provider) => {
+                all.extend(["--provider".into(), provider.into()]);
+                self.server.root_url()
+            }
+        };
         all.extend([
             "--base-url".into(),
-            self.server.base_url().into(),
+            base_url.into(),
             "--model".into(),
             "test-model".into(),
         ]);

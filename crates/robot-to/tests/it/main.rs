@@ -24,6 +24,7 @@ mod outcomes;
 mod places;
 mod plain_user;
 mod processes;
+mod providers;
 mod real_input;
 mod regressions;
 mod replies;

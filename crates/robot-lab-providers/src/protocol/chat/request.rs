@@ -1,39 +1,46 @@
 //! Writes a request as the body of a chat completion.
 
+use crate::protocol::calls::{as_object, identifier, schema};
 use robot_lab::{AssistantMessage, AssistantPart, Message, ModelRequest, ToolCall, ToolSpec};
 use serde_json::{Map, Value, json};
 
-/// The longest name of a tool that the format allows.
-const MAX_NAME: usize = 64;
-
-/// The body of a request, except for what the client adds: the stream options and the output limit.
-pub(crate) fn body(model: &str, request: &ModelRequest) -> Value {
+/// The body of a request. `echo_reasoning`: earlier replies have their readable reasoning with them.
+pub(in crate::protocol) fn body(model: &str, request: &ModelRequest, echo_reasoning: bool) -> Value {
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
     if !request.system.is_empty() {
         messages.push(json!({ "role": "system", "content": request.system }));
     }
-    messages.extend(request.messages.iter().map(message));
-    let mut body = json!({ "model": model, "messages": messages });
-    if let Some(body) = body.as_object_mut()
-        && !request.tools.is_empty()
-    {
-        body.insert("tools".into(), request.tools.iter().map(tool).collect());
+    messages.extend(request.messages.iter().map(|one| message(one, echo_reasoning)));
+    let mut body = json!({
+        "model": model,
+        "messages": messages,
+        "stream": true,
+        "stream_options": { "include_usage": true },
+    });
+    if let Some(body) = body.as_object_mut() {
+        if !request.tools.is_empty() {
+            body.insert("tools".into(), request.tools.iter().map(tool).collect());
+        }
+        if let Some(limit) = request.max_output_tokens {
+            body.insert("max_tokens".into(), limit.into());
+        }
     }
     body
 }
 
-fn message(message: &Message) -> Value {
+fn message(message: &Message, echo_reasoning: bool) -> Value {
     match message {
         Message::User { text } => json!({ "role": "user", "content": text }),
         Message::Tool(result) => {
             json!({ "role": "tool", "tool_call_id": result.call_id, "content": result.text() })
         }
-        Message::Assistant(reply) => assistant(reply),
+        Message::Assistant(reply) => assistant(reply, echo_reasoning),
     }
 }
 
-/// Readable reasoning stays here: this format takes it back only as the opaque details that came with it.
-fn assistant(reply: &AssistantMessage) -> Value {
+/// Readable reasoning stays here but for providers that demand it: most take it back only as the opaque details that
+/// came with it, or not at all.
+fn assistant(reply: &AssistantMessage, echo_reasoning: bool) -> Value {
     let text = reply.text();
     let calls: Vec<Value> = reply.calls().map(call).collect();
     let details: Vec<Value> = reply.parts.iter().flat_map(details).cloned().collect();
@@ -46,6 +53,10 @@ fn assistant(reply: &AssistantMessage) -> Value {
         text.into()
     };
     message.insert("content".into(), content);
+    let reasoning: String = reply.parts.iter().filter_map(reasoning).collect();
+    if echo_reasoning && !reasoning.is_empty() {
+        message.insert("reasoning_content".into(), reasoning.into());
+    }
     if !details.is_empty() {
         message.insert("reasoning_details".into(), details.into());
     }
@@ -53,6 +64,13 @@ fn assistant(reply: &AssistantMessage) -> Value {
         message.insert("tool_calls".into(), calls.into());
     }
     message.into()
+}
+
+fn reasoning(part: &AssistantPart) -> Option<&str> {
+    match part {
+        AssistantPart::Reasoning { text } => Some(text),
+        AssistantPart::Text { .. } | AssistantPart::Opaque { .. } | AssistantPart::Call(_) => None,
+    }
 }
 
 /// The reasoning details in an opaque part; parts of other formats mean nothing to this one.
@@ -67,38 +85,13 @@ fn details(part: &AssistantPart) -> &[Value] {
 }
 
 fn call(call: &ToolCall) -> Value {
-    // Some servers read the arguments of earlier calls again, and refuse the whole conversation when they are no JSON
-    // object. The answer to the call tells the model what was wrong, so the text is kept only as a value.
-    let arguments = match &call.arguments {
-        Value::Object(_) => call.arguments.to_string(),
-        Value::String(raw) => json!({ "invalid": raw }).to_string(),
-        other => json!({ "invalid": other }).to_string(),
-    };
-    let function = json!({ "name": name(&call.name), "arguments": arguments });
+    let arguments = as_object(&call.arguments).to_string();
+    let function = json!({ "name": identifier(&call.name), "arguments": arguments });
     json!({ "id": call.id, "type": "function", "function": function })
 }
 
-/// A name as the format allows it: a model may have made up one that would get the whole conversation refused.
-fn name(name: &str) -> String {
-    let allowed = |c: char| {
-        if c.is_ascii_alphanumeric() || c == '_' || c == '-' {
-            c
-        } else {
-            '_'
-        }
-    };
-    let name: String = name.chars().map(allowed).take(MAX_NAME).collect();
-    if name.is_empty() { "_".into() } else { name }
-}
-
 fn tool(tool: &ToolSpec) -> Value {
-    let mut parameters = tool.parameters.clone();
-    if let Some(schema) = parameters.as_object_mut() {
-        // A tool without parameters still needs the two keys.
-        schema.entry("type").or_insert_with(|| "object".into());
-        schema.entry("properties").or_insert_with(|| Map::new().into());
-    }
-    let function = json!({ "name": tool.name, "description": tool.description, "parameters": parameters });
+    let function = json!({ "name": tool.name, "description": tool.description, "parameters": schema(tool) });
     json!({ "type": "function", "function": function })
 }
 
@@ -149,10 +142,13 @@ mod tests {
                 description: "Reads.".into(),
                 parameters: json!({ "type": "object" }),
             }],
-            max_output_tokens: None,
+            max_output_tokens: Some(9),
         };
         let expected = json!({
             "model": "m",
+            "stream": true,
+            "stream_options": { "include_usage": true },
+            "max_tokens": 9,
             "messages": [
                 { "role": "system", "content": "be brief" },
                 { "role": "user", "content": "go" },
@@ -176,6 +172,9 @@ mod tests {
                 "parameters": { "type": "object", "properties": {} },
             } }],
         });
-        assert_eq!(body("m", &request), expected);
+        assert_eq!(body("m", &request, false), expected);
+        let mut echoed = expected;
+        echoed["messages"][2]["reasoning_content"] = json!("hm");
+        assert_eq!(body("m", &request, true), echoed);
     }
 }

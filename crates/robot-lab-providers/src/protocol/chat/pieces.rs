@@ -1,15 +1,12 @@
-//! Puts tool calls together from their pieces.
+//! Puts the tool calls of a chat completion together from their pieces.
 
-use super::Fault;
+use crate::protocol::{Fault, calls};
 use robot_lab::ToolCall;
-use serde_json::{Map, Value};
-
-/// More calls than any reply can mean.
-const MAX_CALLS: usize = 256;
+use serde_json::Value;
 
 /// The calls of one reply, as far as they have come.
 #[derive(Debug, Default)]
-pub(super) struct Calls(Vec<Open>);
+pub(super) struct Pieces(Vec<Open>);
 
 /// A call that may still grow.
 #[derive(Debug)]
@@ -20,11 +17,7 @@ struct Open {
     arguments: String,
 }
 
-impl Calls {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
+impl Pieces {
     /// Takes one piece, and says how many bytes of a call it holds.
     pub(super) fn push(&mut self, piece: &Value) -> Result<usize, Fault> {
         let text = |pointer: &str| piece.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -48,11 +41,8 @@ impl Calls {
                 call.name = name.into();
             }
             call.arguments.push_str(&arguments);
-        } else if self.0.len() == MAX_CALLS {
-            return Err(Fault::malformed(format!(
-                "it has more than {MAX_CALLS} tool calls"
-            )));
         } else if bytes > 0 || !id.is_empty() {
+            calls::check_number(self.0.len())?;
             self.0.push(Open {
                 index,
                 id: id.into(),
@@ -77,26 +67,8 @@ impl Calls {
 
     /// The whole calls, once the reply is known to be complete.
     pub(super) fn finish(self) -> Result<Vec<ToolCall>, Fault> {
-        let whole = |call: Open| match call.name.is_empty() {
-            true => Err(Fault::malformed("it has a tool call without a name")),
-            false => Ok(ToolCall {
-                id: call.id,
-                name: call.name,
-                arguments: parse(call.arguments),
-            }),
-        };
+        let whole = |call: Open| calls::whole(call.id, call.name, calls::parse(call.arguments));
         self.0.into_iter().map(whole).collect()
-    }
-}
-
-/// An object when that is what the text says, else the text itself. No text at all stands for no arguments.
-fn parse(arguments: String) -> Value {
-    if arguments.trim().is_empty() {
-        return Map::new().into();
-    }
-    match serde_json::from_str(&arguments) {
-        Ok(Value::Object(object)) => object.into(),
-        Ok(_) | Err(_) => arguments.into(),
     }
 }
 
@@ -106,12 +78,12 @@ mod tests {
     use serde_json::json;
 
     fn collect(pieces: &[Value]) -> Vec<(String, String, Value)> {
-        let mut calls = Calls::default();
+        let mut collected = Pieces::default();
         for piece in pieces {
-            calls.push(piece).unwrap();
+            collected.push(piece).unwrap();
         }
-        let calls = calls.finish().unwrap();
-        calls
+        let whole = collected.finish().unwrap();
+        whole
             .into_iter()
             .map(|call| (call.id, call.name, call.arguments))
             .collect()
@@ -154,33 +126,15 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_an_object_or_the_text_as_it_was_written() {
-        for (written, expected) in [
-            ("", json!({})),
-            (" \n", json!({})),
-            ("{\"a\":[1]}", json!({ "a": [1] })),
-            ("{\"a\": 1,}", json!("{\"a\": 1,}")),
-            ("[]", json!("[]")),
-            ("null", json!("null")),
-            ("\"{}\"", json!("\"{}\"")),
-            ("{\"a\": \"cut o", json!("{\"a\": \"cut o")),
-        ] {
-            assert_eq!(parse(written.into()), expected, "{written}");
-        }
-        let deep = "[".repeat(100_000);
-        assert_eq!(parse(deep.clone()), json!(deep));
-    }
-
-    #[test]
     fn a_flood_of_calls_or_a_call_without_a_name_is_refused() {
-        let mut calls = Calls::default();
+        let mut many = Pieces::default();
         let flood = |n: usize| json!({ "index": n, "id": n.to_string(), "function": { "name": "t" } });
-        for n in 0..MAX_CALLS {
-            calls.push(&flood(n)).unwrap();
+        for n in 0..calls::MAX_CALLS {
+            many.push(&flood(n)).unwrap();
         }
-        assert!(calls.push(&flood(MAX_CALLS)).is_err());
+        assert!(many.push(&flood(calls::MAX_CALLS)).is_err());
 
-        let mut nameless = Calls::default();
+        let mut nameless = Pieces::default();
         nameless
             .push(&json!({ "index": 0, "id": "a", "function": { "arguments": "{}" } }))
             .unwrap();

@@ -1,0 +1,151 @@
+//! The way to a provider: where requests go, with which headers, and what a refusal says.
+
+use super::exchange::Recorder;
+use crate::config::ConfigError;
+use crate::failure::Reporter;
+use crate::protocol::Protocol;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Response, Url};
+use robot_lab::{ModelError, ModelErrorKind};
+use std::time::Duration;
+
+/// How long a connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a server may be silent, before the first byte and between two: longer than a local model reads a long
+/// prompt for. Robots have shorter deadlines of their own.
+const SILENCE: Duration = Duration::from_secs(15 * 60);
+/// How long the body of a refusal may take.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(10);
+/// The most of a refusal that is read, in bytes.
+const MAX_REFUSAL: usize = 64 * 1024;
+
+/// Sends requests to one address.
+#[derive(Clone)]
+pub(super) struct Connection {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+}
+
+impl Connection {
+    pub(super) fn new(url: Url, headers: HeaderMap, local: bool) -> Result<Self, ConfigError> {
+        let mut client = Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(SILENCE)
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("robot-lab/", env!("CARGO_PKG_VERSION")))
+            .tcp_nodelay(true);
+        if local {
+            client = client.no_proxy();
+        }
+        let client = client
+            .build()
+            .map_err(|error| ConfigError::Client(error.to_string()))?;
+        Ok(Self { client, url, headers })
+    }
+
+    /// Where requests go, without what may be secret in it.
+    pub(super) fn address(&self) -> String {
+        format!("{}{}", self.url.origin().ascii_serialization(), self.url.path())
+    }
+
+    /// Sends a body and waits for the head of the answer, which is a success.
+    pub(super) async fn send(
+        &self,
+        body: String,
+        reporter: &Reporter,
+        recorder: &mut Option<Recorder>,
+    ) -> Result<Response, ModelError> {
+        let request = self
+            .client
+            .post(self.url.clone())
+            .headers(self.headers.clone())
+            .body(body);
+        let response = request.send().await.map_err(|error| failure(reporter, &error))?;
+        let status = response.status();
+        if let Some(recorder) = recorder {
+            recorder.status(status.as_u16());
+        }
+        if status.is_success() {
+            return Ok(response);
+        }
+        let headers = response.headers().clone();
+        let body = refusal(response).await;
+        if let Some(recorder) = recorder {
+            recorder.push(&body);
+        }
+        let header = |name: &str| headers.get(name)?.to_str().ok();
+        Err(reporter.status(status.as_u16(), header, &String::from_utf8_lossy(&body)))
+    }
+}
+
+/// The beginning of a body, as far as it comes in time.
+async fn refusal(mut response: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    let read = async {
+        while let Ok(Some(piece)) = response.chunk().await {
+            let room = MAX_REFUSAL - body.len();
+            body.extend(piece.iter().take(room));
+            if body.len() == MAX_REFUSAL {
+                break;
+            }
+        }
+    };
+    // What came until then says enough.
+    let _in_time = tokio::time::timeout(REFUSAL_TIMEOUT, read).await;
+    body
+}
+
+/// All headers of a request. Those of the user replace the others.
+pub(super) fn headers(
+    protocol: Protocol,
+    key: Option<&str>,
+    given: &[(String, String)],
+) -> Result<HeaderMap, ConfigError> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let (name, before) = protocol.key_header();
+    let key = key.map(|key| (name.to_owned(), format!("{before}{key}")));
+    let fixed = protocol
+        .headers()
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    for (name, value) in fixed.chain(key).chain(given.iter().cloned()) {
+        let bad = || ConfigError::BadHeader { name: name.clone() };
+        let mut value = HeaderValue::from_str(&value).map_err(|_| bad())?;
+        value.set_sensitive(crate::config::is_secret(&name));
+        let name = HeaderName::from_bytes(name.trim().as_bytes()).map_err(|_| bad())?;
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+/// What went wrong on the way, as an error of ours.
+pub(super) fn failure(reporter: &Reporter, error: &reqwest::Error) -> ModelError {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    let advice = reporter.when_absent();
+    let (kind, what) = if error.is_builder() {
+        (
+            ModelErrorKind::BadRequest,
+            "the request cannot be sent".to_owned(),
+        )
+    } else if error.is_connect() && error.is_timeout() {
+        let what = format!("no connection within {} s, {advice}", CONNECT_TIMEOUT.as_secs());
+        (ModelErrorKind::Network, what)
+    } else if error.is_connect() {
+        (ModelErrorKind::Network, format!("no connection, {advice}"))
+    } else if error.is_timeout() {
+        let what = format!(
+            "not a byte in {} s, nothing of the reply was used",
+            SILENCE.as_secs()
+        );
+        (ModelErrorKind::Timeout, what)
+    } else {
+        let what = "the connection broke, nothing of the reply was used";
+        (ModelErrorKind::Network, what.to_owned())
+    };
+    reporter.other(kind, &format!("{what} ({cause})"))
+}

@@ -1,0 +1,277 @@
+//! Reads the events of a chat completion.
+
+use super::pieces::Pieces;
+use crate::protocol::decoder::{self, Draft, Fault};
+use crate::protocol::tokens::{count, usage};
+use robot_lab::{FinishReason, ModelEvent, Usage};
+use serde_json::{Value, json};
+
+/// One reply on its way.
+#[derive(Debug, Default)]
+pub(in crate::protocol) struct Reader {
+    calls: Pieces,
+    reasoning_details: Vec<Value>,
+}
+
+impl decoder::Reader for Reader {
+    fn read(&mut self, event: &Value, draft: &mut Draft) -> Result<(), Fault> {
+        draft.start();
+        draft.usage(event.get("usage").and_then(counts));
+        match event.pointer("/choices/0") {
+            Some(choice) if choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0 => {
+                self.choice(choice, draft)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn rest(self: Box<Self>) -> Result<Vec<ModelEvent>, Fault> {
+        let mut events = Vec::new();
+        if !self.reasoning_details.is_empty() {
+            events.push(ModelEvent::Opaque(
+                json!({ "reasoning_details": self.reasoning_details }),
+            ));
+        }
+        events.extend(self.calls.finish()?.into_iter().map(ModelEvent::Call));
+        Ok(events)
+    }
+}
+
+impl Reader {
+    fn choice(&mut self, choice: &Value, draft: &mut Draft) -> Result<(), Fault> {
+        // A server that does not stream sends the whole message in one event.
+        let delta = choice
+            .get("delta")
+            .or_else(|| choice.get("message"))
+            .unwrap_or(&Value::Null);
+        let list = |key: &str| delta.get(key).and_then(Value::as_array).into_iter().flatten();
+        let reasoning = ["reasoning_content", "reasoning"]
+            .into_iter()
+            .find_map(|key| delta.get(key)?.as_str());
+        draft.reasoning(reasoning.unwrap_or_default());
+        for detail in list("reasoning_details") {
+            self.detail(detail, draft);
+        }
+        draft.text(&content(delta));
+        for piece in list("tool_calls") {
+            draft.call(self.calls.push(piece)?);
+        }
+        if let Some(reason) = choice
+            .get("finish_reason")
+            .and_then(Value::as_str)
+            .filter(|reason| !reason.is_empty())
+        {
+            draft.end(match reason {
+                "error" => {
+                    return Err(Fault::Reported(
+                        choice.get("error").cloned().unwrap_or_else(|| json!({})),
+                    ));
+                }
+                "stop" => FinishReason::Stop,
+                "tool_calls" | "function_call" => FinishReason::ToolCalls,
+                "length" | "max_tokens" => FinishReason::Length,
+                "content_filter" => FinishReason::ContentFilter,
+                other => FinishReason::Other(other.into()),
+            });
+        }
+        Ok(())
+    }
+
+    /// Keeps a piece of the opaque reasoning; pieces of one block are joined, as the provider wants it back.
+    fn detail(&mut self, detail: &Value, draft: &mut Draft) {
+        const GROWING: [&str; 3] = ["text", "summary", "data"];
+        draft.keep(detail.to_string().len());
+        if let Some(Value::Object(last)) = self.reasoning_details.last_mut()
+            && let Value::Object(more) = detail
+            && more.get("index").is_some()
+            && last.get("index") == more.get("index")
+            && last.get("type") == more.get("type")
+        {
+            for (key, value) in more {
+                match (last.get_mut(key), value) {
+                    (Some(Value::String(text)), Value::String(more)) if GROWING.contains(&key.as_str()) => {
+                        text.push_str(more);
+                    }
+                    (None | Some(Value::Null), value) => drop(last.insert(key.clone(), value.clone())),
+                    _ => {}
+                }
+            }
+        } else {
+            self.reasoning_details.push(detail.clone());
+        }
+    }
+}
+
+/// The text of a delta: plain, in parts, or as a refusal.
+fn content(delta: &Value) -> String {
+    match delta.get("content") {
+        Some(Value::String(text)) if !text.is_empty() => text.clone(),
+        Some(Value::Array(parts)) => parts
+            .iter()
+            .filter_map(|part| part.get("text")?.as_str())
+            .collect(),
+        _ => delta
+            .get("refusal")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned(),
+    }
+}
+
+/// The counts in a `usage` object.
+fn counts(counts: &Value) -> Option<Usage> {
+    let part = |pointers: &[&str]| {
+        pointers
+            .iter()
+            .find_map(|pointer| count(counts, pointer))
+            .unwrap_or_default()
+    };
+    usage(Usage {
+        input: count(counts, "/prompt_tokens")?,
+        cached_input: part(&["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens"]),
+        cache_write: part(&["/prompt_tokens_details/cache_write_tokens"]),
+        output: count(counts, "/completion_tokens")?,
+        reasoning: part(&["/completion_tokens_details/reasoning_tokens"]),
+        estimated: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Protocol;
+    use crate::protocol::tests::{read_events, read_text};
+
+    fn read(events: &[Value]) -> Result<Vec<ModelEvent>, Fault> {
+        read_events(Protocol::Chat, events)
+    }
+
+    fn delta(delta: Value) -> Value {
+        json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }], "error": null, "usage": null })
+    }
+
+    fn end(reason: &str) -> Value {
+        json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] })
+    }
+
+    #[test]
+    fn text_in_parts_refusals_and_whole_messages_are_text() {
+        let events = [
+            delta(json!({ "content": [{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }] })),
+            delta(json!({ "content": null, "refusal": "no" })),
+            json!({ "choices": [{ "message": { "content": "c" }, "finish_reason": "stop" }] }),
+        ];
+        let text = |text: &str| ModelEvent::Text(text.into());
+        let expected = vec![
+            text("ab"),
+            text("no"),
+            text("c"),
+            ModelEvent::Finished(FinishReason::Stop),
+        ];
+        assert_eq!(read(&events), Ok(expected));
+    }
+
+    #[test]
+    fn other_choices_than_the_first_are_left_out() {
+        let other =
+            json!({ "choices": [{ "index": 1, "delta": { "content": "b" }, "finish_reason": "stop" }] });
+        assert_eq!(read(&[delta(json!({ "content": "a" })), other]), Err(Fault::Cut));
+    }
+
+    #[test]
+    fn opaque_reasoning_is_joined_block_by_block() {
+        let events = [
+            delta(json!({ "reasoning_details": [{ "type": "reasoning.text", "index": 0, "text": "a" }] })),
+            delta(json!({ "reasoning_details": [
+                { "type": "reasoning.text", "index": 0, "text": "b", "signature": "s" },
+                { "type": "reasoning.encrypted", "index": 1, "data": "=" },
+            ] })),
+            end("stop"),
+        ];
+        let opaque = json!({ "reasoning_details": [
+            { "type": "reasoning.text", "index": 0, "text": "ab", "signature": "s" },
+            { "type": "reasoning.encrypted", "index": 1, "data": "=" },
+        ] });
+        let expected = vec![
+            ModelEvent::Opaque(opaque),
+            ModelEvent::Finished(FinishReason::Stop),
+        ];
+        assert_eq!(read(&events), Ok(expected));
+    }
+
+    #[test]
+    fn usage_never_shrinks() {
+        let usage = |output: u64| json!({ "choices": [], "usage": { "prompt_tokens": 9, "completion_tokens": output } });
+        let events = read(&[end("stop"), usage(4), usage(7), usage(1)]).unwrap();
+        let expected = Usage {
+            input: 9,
+            output: 7,
+            ..Usage::default()
+        };
+        assert_eq!(
+            events,
+            [
+                ModelEvent::Usage(expected),
+                ModelEvent::Finished(FinishReason::Stop)
+            ]
+        );
+    }
+
+    #[test]
+    fn announced_calls_that_never_came_are_an_error() {
+        assert!(matches!(read(&[end("tool_calls")]), Err(Fault::Malformed(_))));
+    }
+
+    #[test]
+    fn nonsense_is_an_error() {
+        let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
+        for data in ["null", "[]", "{\"choices\":[", "{} {}", "\"\\ud83d\"", &deep] {
+            let read = read_text(Protocol::Chat, &format!("data: {data}\n\n"));
+            assert!(matches!(read, Err(Fault::Malformed(_))), "{:.20}", data);
+        }
+        assert_eq!(read(&[json!({ "choices": 5, "usage": [] })]), Err(Fault::Cut));
+    }
+
+    #[test]
+    fn a_reply_without_end_is_refused() {
+        let large = delta(json!({ "content": "x".repeat(12 * 1024 * 1024) }));
+        let events = [large.clone(), large.clone(), large, end("stop")];
+        assert!(matches!(read(&events), Err(Fault::Malformed(_))));
+    }
+
+    #[test]
+    fn counts_that_cannot_be_right_are_left_out() {
+        for wrong in [
+            json!(null),
+            json!({}),
+            json!({ "prompt_tokens": 5 }),
+            json!({ "prompt_tokens": -5, "completion_tokens": 3 }),
+            json!({ "prompt_tokens": 0, "completion_tokens": 0 }),
+            json!({ "prompt_tokens": 5, "completion_tokens": 4_000_000_000_000_u64 }),
+            json!({ "prompt_tokens": "5", "completion_tokens": 3 }),
+        ] {
+            assert_eq!(counts(&wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn parts_are_counted_and_never_exceed_the_whole() {
+        let given = json!({
+            "prompt_tokens": 100,
+            "completion_tokens": 20,
+            "prompt_tokens_details": { "cached_tokens": 80, "cache_write_tokens": 7 },
+            "completion_tokens_details": { "reasoning_tokens": 50 },
+        });
+        let expected = Usage {
+            input: 100,
+            cached_input: 80,
+            cache_write: 7,
+            output: 20,
+            reasoning: 20,
+            estimated: false,
+        };
+        assert_eq!(counts(&given), Some(expected));
+        let hits = json!({ "prompt_tokens": 9, "completion_tokens": 1, "prompt_cache_hit_tokens": 4 });
+        assert_eq!(counts(&hits).unwrap().cached_input, 4);
+    }
+}
