@@ -1,8 +1,9 @@
-//! What the documents claim: the picture of a run, the events, the flags, the scripted model.
+//! What the documents claim: the picture of a run, the events, the flags, the providers, the scripted model.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use robot_lab_providers::{key_variable, known_providers, usual_address};
 use testkit::{TestEnvironment, TestRepo};
 
 pub(crate) fn document(name: &str) -> String {
@@ -92,10 +93,24 @@ fn every_flag_in_the_documents_exists() {
             .collect()
     };
     let known = flags(&help);
-    // Flags of cargo and git, and an option of git's that the README shows.
-    let others = ["--release", "--workspace", "--path", "--git-dir", "--all"].map(str::to_owned);
+    // Flags of cargo and git, an option of git's that the README shows, and flags of servers.
+    let others = [
+        "--release",
+        "--workspace",
+        "--path",
+        "--git-dir",
+        "--all",
+        "--alias",
+        "--jinja",
+        "--port",
+        "--enable-auto-tool-choice",
+        "--tool-call-parser",
+        "--max-model-len",
+    ]
+    .map(str::to_owned);
     for page in [
         "README.md",
+        "docs/models.md",
         "docs/trust.md",
         "docs/run-log.md",
         "docs/scripted-model.md",
@@ -111,6 +126,39 @@ fn every_flag_in_the_documents_exists() {
             "{page} names flags that do not exist: {unknown:?}"
         );
     }
+}
+
+#[test]
+fn the_providers_in_the_documents_are_those_of_the_program() {
+    let page = document("docs/models.md");
+    let (_, table) = page.split_once("<!-- providers -->").unwrap();
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .skip(3)
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| {
+            line.trim_matches('|')
+                .split('|')
+                .map(|cell| cell.trim().trim_matches('`'))
+                .collect()
+        })
+        .collect();
+    let expected: Vec<Vec<&str>> = known_providers()
+        .map(|name| {
+            vec![
+                name,
+                key_variable(name).unwrap_or("none"),
+                usual_address(name).unwrap(),
+            ]
+        })
+        .collect();
+    assert_eq!(rows, expected, "bring the table in docs/models.md up to date");
+
+    let env = TestEnvironment::new(env!("CARGO_BIN_EXE_robot-to"));
+    let help = env.run(["--help"]).stdout;
+    let words: BTreeSet<&str> = help.split(|c: char| !(c.is_alphanumeric() || c == '-')).collect();
+    let missing: Vec<_> = known_providers().filter(|name| !words.contains(name)).collect();
+    assert!(missing.is_empty(), "not in the help: {missing:?}");
 }
 
 #[test]
