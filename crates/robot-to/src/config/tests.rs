@@ -153,7 +153,7 @@ fn a_secret_is_refused_without_repeating_it() {
 fn sample(setting: &Setting) -> String {
     let default = setting.default().and_then(|words| words.first().cloned());
     let possible = setting.possible().first().cloned();
-    default.or(possible).unwrap_or_else(|| "1".into())
+    default.or(possible).unwrap_or_else(|| "300".into())
 }
 
 #[test]
