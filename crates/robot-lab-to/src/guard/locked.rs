@@ -11,7 +11,9 @@ const SETTINGS: &str = "robot-to.yml";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Locked {
     /// What git is asked with. Never empty, so that an empty list cannot mean everything.
-    pub(crate) pathspecs: Vec<String>,
+    pathspecs: Vec<String>,
+    /// The same as plain paths, when no pattern is more than one.
+    plain: Option<Vec<PathBuf>>,
     /// What they match in the base commit.
     files: BTreeSet<PathBuf>,
 }
@@ -45,7 +47,31 @@ impl Locked {
             .chain([format!(":(top,literal){SETTINGS}")])
             .collect();
         let files = zones.files_under(base, &pathspecs).await?.into_iter().collect();
-        Ok(Self { pathspecs, files })
+        let plain: Option<Vec<PathBuf>> = patterns.iter().map(|pattern| plain(pattern)).collect();
+        let plain = plain.map(|mut paths| {
+            paths.push(SETTINGS.into());
+            paths
+        });
+        Ok(Self {
+            pathspecs,
+            plain,
+            files,
+        })
+    }
+
+    /// The locked files in which a tree differs from the base commit.
+    pub(crate) async fn changed(
+        &self,
+        zones: &RunRepo,
+        base: &Oid,
+        tree: &Oid,
+    ) -> Result<Vec<PathBuf>, GitError> {
+        if let Some(plain) = &self.plain
+            && let Some(changed) = zones.known_differences(base, tree, plain).await?
+        {
+            return Ok(changed);
+        }
+        zones.changed_under(base, tree, &self.pathspecs).await
     }
 
     /// Whether this path, relative to the top, is known to be locked. New files under a pattern are not known here.
@@ -56,5 +82,41 @@ impl Locked {
     /// The locked files of the base commit.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(PathBuf::as_path)
+    }
+}
+
+/// A pathspec that is a plain path below the top, as a path.
+fn plain(pattern: &str) -> Option<PathBuf> {
+    let magic = pattern.is_empty() || pattern.contains(['*', '?', '[', '\\', ':', '!', '^']);
+    let path = PathBuf::from(pattern);
+    let below = path
+        .components()
+        .all(|part| matches!(part, std::path::Component::Normal(_)));
+    (!magic && below).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_path_below_the_top_is_plain() {
+        for pattern in ["tests", "tests/", "a b/c.rs"] {
+            assert_eq!(plain(pattern), Some(PathBuf::from(pattern)), "{pattern}");
+        }
+        for pattern in [
+            "",
+            ".",
+            "/etc",
+            "../x",
+            "*.rs",
+            "a?",
+            "[ab]",
+            ":(glob)**/x",
+            ":!x",
+            "a\\*",
+        ] {
+            assert_eq!(plain(pattern), None, "{pattern}");
+        }
     }
 }

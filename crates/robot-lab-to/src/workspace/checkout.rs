@@ -3,16 +3,17 @@
 //! Its index lies outside of it. Of what is inside, only the files count: a `.git` that a robot left, whatever it
 //! is, gets removed unread.
 
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::diff::{Entry, Mode};
 use super::git::GitError;
 use super::git_call::{Call, LONG_TIMEOUT};
+use super::listing::Listing;
+use super::strays::{self, Strays};
 use super::{Oid, RunRepo, ZoneError, blocking, disk};
 
 /// Rounds in which stray `.gitignore` files are removed before everything else is.
@@ -29,6 +30,8 @@ pub struct Checkout {
     pub(super) index: PathBuf,
     /// Device and inode of the directory that we made.
     root: Option<(u64, u64)>,
+    /// The tree that the index is known to be.
+    pub(super) holds: Option<Oid>,
 }
 
 /// What to mend before the next attempt to bring the directory to a tree; each step costs more than the last.
@@ -54,6 +57,7 @@ impl Checkout {
             dir: work.checkout(name),
             index: work.index(name),
             root: None,
+            holds: None,
         };
         checkout.root = disk::identity(&checkout.dir);
         checkout.guard().await?;
@@ -108,50 +112,51 @@ impl Checkout {
         }
         self.guard().await?;
         self.forget(&self.dir.join(".git")).await?;
-        for trap in self.traps().await? {
-            self.forget(&trap).await?;
+        let strays = self.strays().await?;
+        for trap in &strays.traps {
+            self.forget(&self.dir.join(trap)).await?;
         }
         self.unlock().await?;
-        let reread = self.attributes_differ(target).await?;
-        self.read_tree(target).await?;
+        let tree = self.zones.tree_of(target).await?;
+        let reread = self.attributes_differ(&tree).await?;
+        self.read_tree(&tree).await?;
         if reread {
             // Attributes decide how files are written, also files that did not change.
             self.forget(&self.index).await?;
-            self.read_tree(target).await?;
+            self.read_tree(&tree).await?;
         }
-        let entries = self.entries().await?;
-        self.remove_planted(&entries).await?;
-        self.clean().await?;
-        let (tree, seen) = (self.zones.tree_of(target).await?, self.zones.tree_of(head).await?);
-        self.renew_git(head).await?;
-        if tree != seen {
-            self.zones.lend(&tree, head, &self.dir.join(".git")).await?;
-        }
-        Ok(())
+        let listing = self.listing().await?;
+        self.remove_planted(&listing, &strays).await?;
+        self.clean(&listing, &strays).await?;
+        self.renew_git(head).await
     }
 
-    /// Special files that would hold git up.
-    pub(super) async fn traps(&self) -> Result<Vec<PathBuf>, ZoneError> {
+    /// What git would not show of the directory.
+    pub(super) async fn strays(&self) -> Result<Strays, ZoneError> {
         let dir = self.dir.clone();
-        let found = tokio::task::spawn_blocking(move || super::traps::traps(&dir)).await;
-        let found = found.map_err(std::io::Error::other).and_then(|found| found);
-        found.map_err(|source| ZoneError::Io {
-            path: self.dir.clone(),
-            source,
-        })
+        blocking(&self.dir, move || strays::strays(&dir)).await
     }
 
-    async fn read_tree(&self, target: &Oid) -> Result<(), GitError> {
+    async fn read_tree(&mut self, tree: &Oid) -> Result<(), GitError> {
+        self.holds = None;
         let call = self.call().config("checkout.workers=0").timeout(LONG_TIMEOUT);
-        call.args(["read-tree", "--reset", "-u", target.as_str()])
+        call.args(["read-tree", "--reset", "-u", tree.as_str()])
             .run()
-            .await
-            .map(drop)
+            .await?;
+        self.holds = Some(tree.clone());
+        Ok(())
     }
 
     async fn attributes_differ(&self, target: &Oid) -> Result<bool, GitError> {
         if !self.index.exists() {
             return Ok(false);
+        }
+        let now = self
+            .holds
+            .as_ref()
+            .and_then(|tree| self.zones.known_listing(tree));
+        if let (Some(now), Some(then)) = (now, self.zones.known_listing(target)) {
+            return Ok(!now.named(".gitattributes").eq(then.named(".gitattributes")));
         }
         let args = [
             "diff-index",
@@ -166,8 +171,13 @@ impl Checkout {
     }
 
     /// Removes untracked files. Ignore files go first, so that a stray one protects nothing.
-    async fn clean(&self) -> Result<(), ZoneError> {
-        for _ in 0..IGNORE_ROUNDS {
+    async fn clean(&self, listing: &Listing, strays: &Strays) -> Result<(), ZoneError> {
+        let mut rounds = 0..IGNORE_ROUNDS;
+        if strays.ignores.iter().all(|path| listing.holds(path)) {
+            // There is none, so git need not be asked which of them are ignored themselves.
+            rounds = 0..0;
+        }
+        for _ in rounds {
             let args = ["ls-files", "-o", "-z", "--exclude-standard", "--", GITIGNORES];
             let stray = self.call().args(args).run().await?;
             let stray: Vec<PathBuf> = paths(&stray).map(|path| self.dir.join(path)).collect();
@@ -190,19 +200,21 @@ impl Checkout {
 
     /// Removes what git does not see: repositories planted in directories of the tree, FIFOs, sockets and devices
     /// there, and what lies in the directories of submodules.
-    async fn remove_planted(&self, entries: &[(PathBuf, Entry)]) -> Result<(), ZoneError> {
+    async fn remove_planted(&self, listing: &Listing, strays: &Strays) -> Result<(), ZoneError> {
+        let planted = in_dirs(&strays.planted, listing);
+        let submodules: Vec<PathBuf> = listing.gitlinks().map(Path::to_owned).collect();
+        if planted.is_empty() && submodules.is_empty() {
+            return Ok(());
+        }
         let (dir, work) = (self.dir.clone(), self.zones.work().clone());
-        let (mut tracked, submodules) = (tracked_dirs(entries), gitlinks(entries));
-        tracked.push(PathBuf::new());
         blocking(&self.dir, move || {
-            for path in tracked {
-                for entry in fs::read_dir(dir.join(path))? {
-                    let entry = entry?;
-                    let kind = entry.file_type()?;
-                    if entry.file_name() == ".git" || !(kind.is_dir() || kind.is_file() || kind.is_symlink())
-                    {
-                        work.remove(&entry.path())?;
-                    }
+            for path in planted {
+                let path = dir.join(path);
+                // By now the file of the tree may be in its place.
+                let kind = path.symlink_metadata().map(|meta| meta.file_type());
+                let usual = kind.is_ok_and(|kind| kind.is_dir() || kind.is_file() || kind.is_symlink());
+                if !usual || path.ends_with(".git") {
+                    work.remove(&path)?;
                 }
             }
             for path in submodules {
@@ -258,29 +270,27 @@ impl Checkout {
         blocking(path, move || work.remove(&owned)).await
     }
 
-    /// A call on the files of the directory, with the run repository and the private index.
+    /// A call on the files of the directory, with the private index and the objects that robots may see: what is added
+    /// is then complete for them, also where the user's repository has the same object on another branch.
     pub(super) fn call(&self) -> Call {
-        self.zones.call().work_tree(&self.dir, &self.index)
+        self.zones.visible_call().work_tree(&self.dir, &self.index)
     }
 
-    /// Every entry of the private index.
-    pub(super) async fn entries(&self) -> Result<Vec<(PathBuf, Entry)>, GitError> {
-        let command = || "git ls-files --stage".to_owned();
+    /// What the private index holds.
+    pub(super) async fn listing(&self) -> Result<Arc<Listing>, GitError> {
+        if let Some(known) = self
+            .holds
+            .as_ref()
+            .and_then(|tree| self.zones.known_listing(tree))
+        {
+            return Ok(known);
+        }
         let listed = self.call().args(["ls-files", "--stage", "-z"]).run().await?;
-        let entry = |line: &[u8]| {
-            let tab = line.iter().position(|byte| *byte == b'\t')?;
-            let (head, path) = line.split_at_checked(tab)?;
-            let mut words = head.split(|byte| *byte == b' ');
-            let entry = Entry {
-                mode: Mode::parse(words.next()?)?,
-                oid: Oid::from_output(words.next()?)?,
-            };
-            Some((OsString::from_vec(path.get(1..)?.to_vec()).into(), entry))
-        };
-        let lines = listed.split(|byte| *byte == 0).filter(|line| !line.is_empty());
-        lines
-            .map(|line| entry(line).ok_or_else(|| GitError::Output { command: command() }))
-            .collect()
+        let listing = Arc::new(Listing::parse(&listed)?);
+        if let Some(tree) = &self.holds {
+            self.zones.know_listing(tree, &listing);
+        }
+        Ok(listing)
     }
 }
 
@@ -292,21 +302,15 @@ pub(super) fn paths(listed: &[u8]) -> impl Iterator<Item = PathBuf> {
         .map(|path| OsString::from_vec(path.to_vec()).into())
 }
 
-/// The directories below the root that hold entries of the tree.
-pub(super) fn tracked_dirs(entries: &[(PathBuf, Entry)]) -> Vec<PathBuf> {
-    let mut seen: HashSet<&Path> = HashSet::new();
-    for (path, _) in entries {
-        for dir in path.ancestors().skip(1).filter(|dir| !dir.as_os_str().is_empty()) {
-            if !seen.insert(dir) {
-                break;
-            }
-        }
+/// Those that lie directly in a directory of the tree, or in that of a submodule.
+pub(super) fn in_dirs(paths: &[PathBuf], listing: &Listing) -> Vec<PathBuf> {
+    if paths.is_empty() {
+        return Vec::new();
     }
-    seen.into_iter().map(Path::to_owned).collect()
-}
-
-/// The directories of submodules.
-pub(super) fn gitlinks(entries: &[(PathBuf, Entry)]) -> Vec<PathBuf> {
-    let links = entries.iter().filter(|(_, entry)| entry.mode == Mode::Gitlink);
-    links.map(|(path, _)| path.clone()).collect()
+    let mut dirs = listing.dirs();
+    dirs.extend(listing.gitlinks());
+    let inside = paths
+        .iter()
+        .filter(|path| path.parent().is_some_and(|dir| dirs.contains(dir)));
+    inside.cloned().collect()
 }

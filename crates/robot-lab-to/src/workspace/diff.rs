@@ -91,6 +91,20 @@ impl RunRepo {
         })
     }
 
+    /// The paths at or below `dirs` in which two trees differ, when it is known without asking git.
+    pub(crate) async fn known_differences(
+        &self,
+        parent: &Oid,
+        tree: &Oid,
+        dirs: &[PathBuf],
+    ) -> Result<Option<Vec<PathBuf>>, GitError> {
+        let before = self.known_listing(&self.tree_of(parent).await?);
+        let after = self.known_listing(&self.tree_of(tree).await?);
+        Ok(before
+            .zip(after)
+            .map(|(before, after)| before.differences(&after, dirs)))
+    }
+
     /// The paths that match one of `pathspecs` and in which `tree` differs from `parent`.
     pub async fn changed_under(
         &self,

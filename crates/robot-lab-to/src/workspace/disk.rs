@@ -44,7 +44,7 @@ impl WorkDir {
                 "The work directory of a robot-to run. Safe to delete when no run uses it.\n",
             )?;
         }
-        for part in ["index", "checkouts", "tmp", "trash"] {
+        for part in ["index", "checkouts", "made", "tmp", "trash"] {
             private_dir(&path.join(part))?;
         }
         Ok(Self { path })
@@ -84,6 +84,12 @@ impl WorkDir {
     #[must_use]
     pub fn visible_git(&self) -> PathBuf {
         self.path.join("visible.git")
+    }
+
+    /// The objects that the run made, and no others.
+    #[must_use]
+    pub fn made(&self) -> PathBuf {
+        self.path.join("made")
     }
 
     /// The directory of a checkout.

@@ -236,48 +236,50 @@ impl Ledger {
             expected: old.clone(),
             found,
         };
-        let tip = self.tip(branch).await?;
-        if tip.as_ref() != Some(commit) {
-            if tip.as_ref() != Some(old) {
-                return Err(moved(tip));
-            }
-            if let Some(worktree) = self.checked_out(branch).await? {
-                let branch = branch.name.clone();
-                return Err(AcceptError::CheckedOut { branch, worktree });
-            }
-            let pack = zones.pack(commit, old).await?;
-            let unpack = self.call().args(["unpack-objects", "-q", "--strict"]);
-            unpack.stdin_file(pack).timeout(LONG_TIMEOUT).run().await?;
-            // Before the branch moves: once it has, nothing may fail any more.
-            zones.publish(commit).await?;
-            let swapped = self
-                .swap(&branch.reference(), commit, old, "robot-to: accepted")
-                .await;
-            if let Err(error) = swapped {
-                // A call that failed may have moved the branch all the same.
-                let tip = self.tip(branch).await?;
-                if tip.as_ref() == Some(old) {
-                    return Err(error.into());
-                }
-                if tip.as_ref() != Some(commit) {
-                    return Err(moved(tip));
-                }
-            }
+        let (tip, worktree) = self.stands_at(branch).await?;
+        if tip.as_ref() == Some(commit) {
             return Ok(());
         }
-        Ok(zones.publish(commit).await?)
+        if tip.as_ref() != Some(old) {
+            return Err(moved(tip));
+        }
+        if let Some(worktree) = worktree {
+            let branch = branch.name.clone();
+            return Err(AcceptError::CheckedOut { branch, worktree });
+        }
+        let pack = zones.pack(commit, old).await?;
+        let unpack = self.call().args(["unpack-objects", "-q", "--strict"]);
+        unpack.stdin_file(pack).timeout(LONG_TIMEOUT).run().await?;
+        let swapped = self
+            .swap(&branch.reference(), commit, old, "robot-to: accepted")
+            .await;
+        if let Err(error) = swapped {
+            // A call that failed may have moved the branch all the same.
+            let tip = self.tip(branch).await?;
+            if tip.as_ref() == Some(old) {
+                return Err(error.into());
+            }
+            if tip.as_ref() != Some(commit) {
+                return Err(moved(tip));
+            }
+        }
+        Ok(())
     }
 
-    /// The worktree in which a branch is checked out, if there is one.
-    async fn checked_out(&self, branch: &Branch) -> Result<Option<PathBuf>, GitError> {
+    /// The commit that a branch points to, and the worktree in which it is checked out; none of them where there is none.
+    async fn stands_at(&self, branch: &Branch) -> Result<(Option<Oid>, Option<PathBuf>), GitError> {
         let reference = branch.reference();
+        let format = "--format=%(objectname) %(worktreepath)";
         let listed = self
             .call()
-            .args(["for-each-ref", "--format=%(worktreepath)", reference.as_str()])
+            .args(["for-each-ref", format, reference.as_str()])
             .run()
             .await?;
-        let path = listed.strip_suffix(b"\n").unwrap_or(&listed);
-        Ok((!path.is_empty()).then(|| OsStr::from_bytes(path).into()))
+        let line = listed.strip_suffix(b"\n").unwrap_or(&listed);
+        let mut parts = line.splitn(2, |byte| *byte == b' ');
+        let tip = parts.next().and_then(Oid::from_output);
+        let path = parts.next().filter(|path| !path.is_empty());
+        Ok((tip, path.map(|path| OsStr::from_bytes(path).into())))
     }
 
     /// Takes a branch away that a run made and never used: only if it still points to the base.

@@ -56,12 +56,13 @@ mod disk;
 mod git;
 mod git_call;
 mod ledger;
+mod listing;
 mod oid;
 mod rules;
 mod run_repo;
 mod snapshot;
+mod strays;
 mod throw_away;
-mod traps;
 mod user_hooks;
 
 pub use adopt::AdoptError;

@@ -1,6 +1,7 @@
 //! Object ids: the full hexadecimal name of a git object, checked once.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Oid(String);
+pub struct Oid(Arc<str>);
 
 /// A text that is not a full object id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,7 +39,7 @@ impl Oid {
 
     /// The id of no object, as long as this one. Git reads it as "must not exist" in a compare-and-swap.
     pub(super) fn zero(&self) -> Self {
-        Self("0".repeat(self.0.len()))
+        Self("0".repeat(self.0.len()).into())
     }
 
     /// Reads an id from the output of git: the digits, with or without a line end.
@@ -61,7 +62,7 @@ impl TryFrom<String> for Oid {
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let digits = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         if digits && matches!(text.len(), 40 | 64) {
-            Ok(Self(text))
+            Ok(Self(text.into()))
         } else {
             Err(InvalidOid(text))
         }
@@ -70,13 +71,13 @@ impl TryFrom<String> for Oid {
 
 impl From<Oid> for String {
     fn from(oid: Oid) -> Self {
-        oid.0
+        oid.0.as_ref().to_owned()
     }
 }
 
 impl AsRef<std::ffi::OsStr> for Oid {
     fn as_ref(&self) -> &std::ffi::OsStr {
-        self.0.as_ref()
+        (*self.0).as_ref()
     }
 }
 

@@ -1,12 +1,15 @@
-//! The two bare repositories of a run: `run.git` with everything that was made, and `visible.git` with what a
-//! robot may read.
+//! The two bare repositories of a run: `run.git` with the refs of everything that was made, and `visible.git` with the
+//! history that a robot may read.
 //!
-//! `run.git` borrows the user's objects, so that a snapshot costs only what changed. `visible.git` borrows
-//! nothing: it holds the latest ancestors of the base and the accepted commits, and no other branch of the user.
+//! What the run makes are objects in a directory of their own, which both kinds of checkouts and `run.git` borrow, so
+//! that nothing is copied from one to the other. `visible.git` borrows nothing: it holds the latest ancestors of the
+//! commit that the run starts from, and no other branch of the user.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Seek as _};
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,6 +18,7 @@ use super::config_text::{Config, alternates_line};
 use super::discover::Setting;
 use super::git::{Git, GitError};
 use super::git_call::{Call, LONG_TIMEOUT};
+use super::listing::{Known, Listing};
 use super::{Identity, Ledger, Oid, WorkDir, ZoneError};
 
 /// How many commits of history a robot sees.
@@ -45,6 +49,8 @@ struct Shared {
     format: String,
     /// Trees of commits, and of trees themselves, that were asked for.
     trees: Mutex<HashMap<Oid, Oid>>,
+    /// What the latest trees hold.
+    listings: Mutex<Known>,
 }
 
 /// A commit to be made. The same specification always gives the same id, unless it is signed.
@@ -81,10 +87,10 @@ impl RunRepo {
                 source,
             })
         };
-        write(
-            &run.join("objects/info/alternates"),
-            &alternates_line(&facts.objects),
-        )?;
+        // For whoever looks into it: what the run made, and what it was made from.
+        let mut borrowed = alternates_line(&facts.objects);
+        borrowed.extend(alternates_line(&work.made()));
+        write(&run.join("objects/info/alternates"), &borrowed)?;
         write(&run.join("config"), &zones.config().bare().text())?;
         write(&run.join("info/exclude"), &facts.excludes)?;
         if let Some(shallow) = &facts.shallow {
@@ -108,6 +114,7 @@ impl RunRepo {
             identity: facts.identity.clone(),
             format: facts.format.clone(),
             trees: Mutex::default(),
+            listings: Mutex::default(),
         };
         Self {
             shared: Arc::new(shared),
@@ -290,8 +297,8 @@ impl RunRepo {
         Ok(pack)
     }
 
-    /// Lets robots see a commit whose parent they see.
-    pub(super) async fn publish(&self, commit: &Oid) -> Result<(), ZoneError> {
+    /// Lets robots see a commit and its history. What the run makes from then on they see as it is made.
+    async fn publish(&self, commit: &Oid) -> Result<(), ZoneError> {
         let visible = self.shared.work.visible_git();
         let seen = self.resolve(&visible, VISIBLE_REF).await?;
         if seen.as_ref() == Some(commit) {
@@ -380,19 +387,6 @@ impl RunRepo {
             .collect())
     }
 
-    /// Copies the objects of a tree that `head` has not into a fresh git directory.
-    pub(super) async fn lend(&self, tree: &Oid, head: &Oid, git_dir: &Path) -> Result<(), ZoneError> {
-        let pack = self.pack(tree, head).await?;
-        let unpack = self
-            .shared
-            .git
-            .hardened(git_dir)
-            .config("core.fsync=none")
-            .args(["unpack-objects", "-q"]);
-        unpack.stdin_file(pack).timeout(LONG_TIMEOUT).run().await?;
-        Ok(())
-    }
-
     async fn resolve(&self, git_dir: &Path, reference: &str) -> Result<Option<Oid>, GitError> {
         let call = self.shared.git.hardened(git_dir);
         let found = call
@@ -406,9 +400,39 @@ impl RunRepo {
         })
     }
 
-    /// A call in the run repository.
+    /// A call in the run repository, which sees the user's objects. What it makes goes to the run's own objects.
     pub(super) fn call(&self) -> Call {
-        self.shared.git.hardened(&self.shared.work.run_git())
+        self.borrowing(&self.shared.work.run_git().join("objects"))
+    }
+
+    /// The same without the user's objects: with those that robots see.
+    pub(super) fn visible_call(&self) -> Call {
+        self.borrowing(&self.shared.work.visible_git().join("objects"))
+    }
+
+    fn borrowing(&self, objects: &Path) -> Call {
+        let mut borrowed = alternates_line(objects);
+        borrowed.pop();
+        self.shared
+            .git
+            .hardened(&self.shared.work.run_git())
+            .env("GIT_OBJECT_DIRECTORY", self.shared.work.made())
+            .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", OsString::from_vec(borrowed))
+    }
+
+    pub(super) fn known_listing(&self, tree: &Oid) -> Option<Arc<Listing>> {
+        self.known_listings().get(tree)
+    }
+
+    pub(super) fn know_listing(&self, tree: &Oid, listing: &Arc<Listing>) {
+        self.known_listings().put(tree, listing);
+    }
+
+    fn known_listings(&self) -> MutexGuard<'_, Known> {
+        self.shared
+            .listings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What every git directory of the run is configured with.
@@ -432,9 +456,12 @@ impl RunRepo {
     }
 }
 
-/// The file of alternates for a git directory that borrows from `visible.git`.
+/// The file of alternates for a git directory of a checkout: the history up to where the run began, and what the run
+/// made.
 pub(super) fn borrow_visible(work: &WorkDir) -> Vec<u8> {
-    alternates_line(&work.visible_git().join("objects"))
+    let mut lines = alternates_line(&work.visible_git().join("objects"));
+    lines.extend(alternates_line(&work.made()));
+    lines
 }
 
 /// Where the history of `visible.git` ends, if it is cut.

@@ -8,11 +8,14 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::checkout::{gitlinks, paths, tracked_dirs};
+use super::checkout::{in_dirs, paths};
 use super::diff::{Change, Entry, Mode};
 use super::git::GitError;
 use super::git_call::LONG_TIMEOUT;
+use super::listing::Listing;
+use super::strays::Strays;
 use super::{Checkout, Oid, ZoneError, blocking, rules};
 
 /// At most this many reasons are told.
@@ -142,7 +145,13 @@ impl Checkout {
     /// Ignored are the files that the candidate's own `.gitignore` files and the user's rules ignore. Every process
     /// that could write to the directory must have ended.
     pub async fn snapshot(&mut self, parent: &Oid, limits: &SnapshotRules) -> Result<Snapshot, ZoneError> {
-        match self.candidate(parent, limits).await? {
+        let mut made = self.candidate(parent, limits).await;
+        if matches!(&made, Err(ZoneError::Git(error)) if error.is_refusal()) {
+            // The index may not be what we left.
+            self.holds = None;
+            made = self.candidate(parent, limits).await;
+        }
+        match made? {
             Ok(tree) => Ok(Snapshot::Tree(tree)),
             Err(mut reasons) => {
                 reasons.sort_by(|a, b| a.path.cmp(&b.path));
@@ -154,25 +163,24 @@ impl Checkout {
     }
 
     async fn candidate(
-        &self,
+        &mut self,
         parent: &Oid,
         limits: &SnapshotRules,
     ) -> Result<Result<Oid, Vec<Rejection>>, ZoneError> {
         if !self.is_ours() {
             return Ok(Err(vec![rejected("", RejectionKind::Replaced)]));
         }
-        let traps = self.traps().await?;
-        if !traps.is_empty() {
-            let inside = |trap: &PathBuf| trap.strip_prefix(&self.dir).unwrap_or(trap).to_owned();
+        let strays = self.strays().await?;
+        if !strays.traps.is_empty() {
+            let traps = strays.traps.into_iter();
             return Ok(Err(traps
-                .iter()
-                .map(|trap| rejected(inside(trap), RejectionKind::Special))
+                .map(|trap| rejected(trap, RejectionKind::Special))
                 .collect()));
         }
         self.unlock().await?;
-        let entries = self.known_entries(parent).await?;
+        let before = self.known_listing(parent).await?;
         // Before git looks at the files: it would ask a repository in the place of a submodule for its state.
-        let nested = self.planted(&entries).await?;
+        let nested = planted(&before, &strays);
         if !nested.is_empty() {
             return Ok(Err(nested));
         }
@@ -186,14 +194,20 @@ impl Checkout {
         if !unfit.is_empty() {
             return Ok(Err(unfit));
         }
+        self.holds = None;
         if let Some(said) = self.add_all().await? {
             return Ok(Err(vec![rejected("", RejectionKind::Refused { said })]));
         }
         let mut tree = self.write_tree().await?;
         let mut changes = self.zones.changed_paths(parent, &tree).await?;
-        if self.undo_noise(&entries, &changes).await? {
+        if self.undo_noise(&before, &changes).await? {
             tree = self.write_tree().await?;
             changes = self.zones.changed_paths(parent, &tree).await?;
+        }
+        self.holds = Some(tree.clone());
+        let parent_tree = self.zones.tree_of(parent).await?;
+        if let Some(known) = self.zones.known_listing(&parent_tree) {
+            self.zones.know_listing(&tree, &Arc::new(known.with(&changes)));
         }
         let mut reasons = self.bad_links(&changes).await?;
         reasons.extend(self.collisions(&changes).await?);
@@ -204,31 +218,18 @@ impl Checkout {
         })
     }
 
-    /// The entries of the private index; a missing or broken one is made again from the parent.
-    async fn known_entries(&self, parent: &Oid) -> Result<Vec<(PathBuf, Entry)>, ZoneError> {
+    /// What the private index holds; a missing or broken one is made again from the parent.
+    async fn known_listing(&mut self, parent: &Oid) -> Result<Arc<Listing>, ZoneError> {
         if self.index.exists() {
-            match self.entries().await {
+            match self.listing().await {
                 Err(error) if error.is_refusal() => {}
-                entries => return Ok(entries?),
+                listing => return Ok(listing?),
             }
             self.forget(&self.index).await?;
         }
+        self.holds = None;
         self.call().args(["read-tree", parent.as_str()]).run().await?;
-        Ok(self.entries().await?)
-    }
-
-    /// Repositories inside directories of the tree, and in the places of submodules.
-    async fn planted(&self, entries: &[(PathBuf, Entry)]) -> Result<Vec<Rejection>, ZoneError> {
-        let (dir, mut suspects) = (self.dir.clone(), tracked_dirs(entries));
-        suspects.extend(gitlinks(entries));
-        blocking(&self.dir, move || {
-            suspects.retain(|path| dir.join(path).join(".git").symlink_metadata().is_ok());
-            Ok(suspects
-                .into_iter()
-                .map(|path| rejected(path, RejectionKind::NestedRepository))
-                .collect())
-        })
-        .await
+        Ok(self.listing().await?)
     }
 
     /// Paths that are new, changed or deleted. Directories that cannot be read are opened first.
@@ -310,11 +311,11 @@ impl Checkout {
 
     /// Takes back changes that nobody made: files that are just as a checkout writes them but that git would store
     /// differently (line ends, filters), and submodules whose empty directory went away. True when there were any.
-    async fn undo_noise(&self, entries: &[(PathBuf, Entry)], changes: &[Change]) -> Result<bool, ZoneError> {
+    async fn undo_noise(&self, before: &Listing, changes: &[Change]) -> Result<bool, ZoneError> {
         let named = |path: &Path, name: &str| path.file_name() == Some(OsStr::new(name));
         let modules = changes.iter().any(|change| named(&change.path, ".gitmodules"));
         let converts = self.zones.converts()
-            || entries.iter().any(|(path, _)| named(path, ".gitattributes"))
+            || before.named(".gitattributes").next().is_some()
             || changes.iter().any(|change| named(&change.path, ".gitattributes"));
         let mut noise: Vec<(&Path, &Entry)> = Vec::new();
         let mut suspects = Vec::new();
@@ -434,13 +435,25 @@ impl Checkout {
         if added.is_empty() {
             return Ok(Vec::new());
         }
-        let entries = self.entries().await?;
-        let all: Vec<&Path> = entries.iter().map(|(path, _)| path.as_path()).collect();
+        let listing = self.listing().await?;
+        let all: Vec<&Path> = listing.paths().collect();
         let pairs = rules::collisions(&all, &added).into_iter();
         Ok(pairs
             .map(|(path, other)| rejected(path, RejectionKind::CaseCollision { other }))
             .collect())
     }
+}
+
+/// Repositories inside directories of the tree, and in the places of submodules.
+fn planted(before: &Listing, strays: &Strays) -> Vec<Rejection> {
+    let repositories = in_dirs(&strays.planted, before).into_iter();
+    repositories
+        .filter(|path| path.file_name() == Some(OsStr::new(".git")))
+        .filter_map(|path| {
+            path.parent()
+                .map(|dir| rejected(dir, RejectionKind::NestedRepository))
+        })
+        .collect()
 }
 
 /// Input of `update-index --index-info`.

@@ -121,10 +121,7 @@ impl RealWorld {
 
     /// The locked files in which a tree differs from the base.
     pub(super) async fn tampered(&self, tree: &Oid) -> Result<Vec<String>, StopReason> {
-        let changed = self
-            .zones
-            .changed_under(&self.file.base, tree, &self.locked.pathspecs)
-            .await;
+        let changed = self.locked.changed(&self.zones, &self.file.base, tree).await;
         let changed = changed.map_err(|error| StopReason::environment(chain(&error)))?;
         Ok(changed
             .iter()

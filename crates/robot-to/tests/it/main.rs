@@ -21,6 +21,7 @@ mod lab;
 mod limits;
 mod log;
 mod outcomes;
+mod overhead;
 mod places;
 mod plain_user;
 mod processes;
