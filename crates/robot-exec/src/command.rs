@@ -16,6 +16,7 @@ pub struct Command {
     pub(crate) args: Vec<OsString>,
     pub(crate) cwd: PathBuf,
     pub(crate) env: Env,
+    pub(crate) stdin: Vec<u8>,
     pub(crate) timeout: Duration,
     pub(crate) grace: Duration,
     pub(crate) limits: Limits,
@@ -23,7 +24,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// `program` run in the directory `cwd`: no arguments, the [`Env`] of [`Env::default`], 120 s, 2 s of grace.
+    /// `program` run in the directory `cwd`: no arguments, no input, the [`Env`] of [`Env::default`], 120 s, 2 s of grace.
     ///
     /// A program name without a slash is looked up in the `PATH` of the command's own environment.
     pub fn new(program: impl Into<OsString>, cwd: impl Into<PathBuf>) -> Self {
@@ -32,6 +33,7 @@ impl Command {
             args: Vec::new(),
             cwd: cwd.into(),
             env: Env::default(),
+            stdin: Vec::new(),
             timeout: Duration::from_secs(120),
             grace: Duration::from_secs(2),
             limits: Limits::default(),
@@ -53,6 +55,12 @@ impl Command {
     /// The whole environment of the command; nothing is inherited besides.
     pub fn env(mut self, env: Env) -> Self {
         self.env = env;
+        self
+    }
+
+    /// What the command reads on standard input, which is empty otherwise. At most 1 MiB.
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = bytes.into();
         self
     }
 

@@ -29,6 +29,12 @@ pub enum ExecError {
         /// What the system said.
         source: io::Error,
     },
+    /// There is more for standard input than a command can be given.
+    #[error("{bytes} bytes are too many for standard input, which takes 1 MiB; nothing was run; hand them over in a file")]
+    Stdin {
+        /// How many there are.
+        bytes: usize,
+    },
     /// The file for the full output cannot be created.
     #[error("cannot create `{}` for the full output: {source}; nothing was run", path.display())]
     FullText {

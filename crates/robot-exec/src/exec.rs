@@ -1,6 +1,8 @@
 //! Runs a command from the calling program's side: starts the helper, listens, and backs it up.
 
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -19,7 +21,7 @@ use crate::error::ExecError;
 use crate::helper::{PROCESS_NAME, SUPERVISOR};
 use crate::output::{Output, Status};
 use crate::reader::Reader;
-use crate::wire::{Answer, End, LINE_CAP, Refused, Spec};
+use crate::wire::{Answer, End, LINE_CAP, Refused, STDIN_CAP, Spec};
 
 /// How long a helper may take to say that the command runs. Long, for machines under load.
 const START: Duration = Duration::from_secs(20);
@@ -76,6 +78,11 @@ impl Exec {
     pub async fn run(&self, command: &Command, cancel: &CancellationToken) -> Result<Output, ExecError> {
         if cancel.is_cancelled() {
             return Ok(cancelled_before_start());
+        }
+        if command.stdin.len() > STDIN_CAP {
+            return Err(ExecError::Stdin {
+                bytes: command.stdin.len(),
+            });
         }
         let call = Call::new();
         let (reader, stdout, stderr) = Reader::open(&command.capture).await?;
@@ -265,6 +272,7 @@ fn spec_line(command: &Command, call: &Call) -> io::Result<Vec<u8>> {
             .map(|(name, value)| (name.into(), value.into()))
             .collect(),
         cwd: command.cwd.as_os_str().into(),
+        stdin: OsStr::from_bytes(&command.stdin).into(),
         timeout_ms: milliseconds(command.timeout),
         grace_ms: milliseconds(command.grace),
         limits: command.limits,

@@ -47,8 +47,8 @@
 //! - [`Exec::run`] returns within about timeout + grace + 3 s, whatever the command does to itself or its helper.
 //! - Nothing the command started is alive when it returns; what could not be ended is counted in
 //!   [`Output::survivors`].
-//! - Memory is bounded by [`Capture`], whatever is printed. Standard input is empty, there is no terminal, and
-//!   only the variables in [`Env`] are seen.
+//! - Memory is bounded by [`Capture`], whatever is printed. Standard input is empty, or what
+//!   [`Command::stdin`] gives; there is no terminal, and only the variables in [`Env`] are seen.
 //!
 //! # What is not promised
 //!

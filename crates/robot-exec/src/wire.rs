@@ -14,6 +14,9 @@ use crate::command::Limits;
 /// The most bytes a line may have: several times what the kernel takes as arguments and environment.
 pub(crate) const LINE_CAP: usize = 32 << 20;
 
+/// The most bytes of standard input: far below [`LINE_CAP`], also as the numbers that bytes are in JSON.
+pub(crate) const STDIN_CAP: usize = 1 << 20;
+
 /// What the supervisor needs to know about the command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Spec {
@@ -21,6 +24,7 @@ pub(crate) struct Spec {
     pub(crate) args: Vec<OsText>,
     pub(crate) env: Vec<(OsText, OsText)>,
     pub(crate) cwd: OsText,
+    pub(crate) stdin: OsText,
     pub(crate) timeout_ms: u64,
     pub(crate) grace_ms: u64,
     pub(crate) limits: Limits,

@@ -2,14 +2,16 @@
 
 use std::ffi::{CString, OsString};
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{DumpableBehavior, Pid, PidfdFlags, WaitStatus};
 
 use super::{PROCESS_NAME, launcher, tree::Tree};
@@ -130,6 +132,7 @@ fn start(spec: Spec) -> Result<(Pid, OwnedFd), (Refused, io::Error)> {
     // The command must not reach into this process, which holds the socket to the caller.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).ok();
     std::env::set_current_dir(OsString::from(spec.cwd)).map_err(|error| (Refused::Cwd, error))?;
+    let stdin = input(spec.stdin.into()).map_err(refused)?;
 
     let args = spec.args.into_iter().map(OsString::from).collect();
     let child = Command::new("/proc/self/exe")
@@ -141,7 +144,7 @@ fn start(spec: Spec) -> Result<(Pid, OwnedFd), (Refused, io::Error)> {
                 .into_iter()
                 .map(|(name, value)| (OsString::from(name), OsString::from(value))),
         )
-        .stdin(Stdio::null())
+        .stdin(stdin)
         .spawn()
         .map_err(refused)?;
     let main = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
@@ -149,6 +152,17 @@ fn start(spec: Spec) -> Result<(Pid, OwnedFd), (Refused, io::Error)> {
     let pidfd =
         rustix::process::pidfd_open(main, PidfdFlags::empty()).map_err(|error| refused(error.into()))?;
     Ok((main, pidfd))
+}
+
+/// Standard input with these bytes: a file in memory, which no reader has to wait for, and which has no name.
+fn input(bytes: OsString) -> io::Result<Stdio> {
+    if bytes.is_empty() {
+        return Ok(Stdio::null());
+    }
+    let mut file = File::from(memfd_create("robot-exec-stdin", MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes.as_bytes())?;
+    file.rewind()?;
+    Ok(file.into())
 }
 
 /// Lets go of the command's pipes, so that they end with the last process of the command.

@@ -5,6 +5,7 @@
 mod containment;
 mod ending;
 mod host;
+mod input;
 mod output;
 mod status;
 
