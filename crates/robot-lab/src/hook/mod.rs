@@ -5,7 +5,8 @@
 //! - A hook that does not call `next` answers in the tool's place. A refusal is an ordinary
 //!   [`ToolOutcome::Refused`], which the model reads.
 //! - [`Hook::after_turn`] is asked in order; the first answer other than [`TurnAction::Continue`] counts.
-//! - Only [`Abort`] ends an invocation from inside a hook. [`Hook::after_run`] is called however it ended.
+//! - Only [`Abort`] ends an invocation from inside a hook; one that panics does the same. [`Hook::after_run`] is called
+//!   however it ended.
 //! - State of one invocation lives in its [`Store`]; state that outlives it lives in the hook.
 
 mod next;

@@ -9,6 +9,8 @@ use crate::message::{ToolCall, ToolResult, Transcript};
 use crate::model::{ModelErrorKind, ModelReply, ModelRequest};
 use crate::tool::{Abort, ToolOutcome};
 use futures::future::FutureExt as _;
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -32,15 +34,48 @@ pub(super) async fn run(
             cancel,
             turn: 0,
         };
-        let outcome = run.invoke(message, &mut transcript).await;
+        let invoked = AssertUnwindSafe(run.invoke(message, &mut transcript))
+            .catch_unwind()
+            .await;
+        let outcome = match invoked {
+            Ok(outcome) => outcome,
+            // Neither is ours. A tool that panics is answered for where it is called.
+            Err(panic) => {
+                let abort = Abort(format!("a hook or the model crashed: {}", said(&*panic)));
+                give_up(&mut transcript, &abort).and(Err(RunError::Aborted(abort)))
+            }
+        };
         for hook in &robot.hooks {
-            hook.after_run(&run.cx(), &outcome).await;
+            // It only looks on, and there is nothing left to end.
+            drop(
+                AssertUnwindSafe(hook.after_run(&run.cx(), &outcome))
+                    .catch_unwind()
+                    .await,
+            );
         }
         (outcome, requester.usage())
     };
     robot.transcript = transcript;
     robot.usage += usage;
     outcome
+}
+
+/// Answers what is open, the call that was under way first, so that the conversation can go on.
+fn give_up(transcript: &mut Transcript, abort: &Abort) -> Result<(), RunError> {
+    let why = format!("the invocation was aborted: {abort}");
+    let mut outcome = ToolOutcome::Failed(why.clone());
+    while let Some(open) = transcript.pending().first().cloned() {
+        answer(transcript, open, outcome)?;
+        outcome = ToolOutcome::Refused(why.clone());
+    }
+    Ok(())
+}
+
+/// What a panic said.
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no reason was given")
 }
 
 struct Run<'a> {
@@ -98,11 +133,7 @@ impl<'a> Run<'a> {
                         next
                     }
                     Err(abort) => {
-                        let why = format!("the invocation was aborted: {abort}");
-                        answer(transcript, call, ToolOutcome::Failed(why.clone()))?;
-                        while let Some(open) = transcript.pending().first().cloned() {
-                            answer(transcript, open, ToolOutcome::Refused(why.clone()))?;
-                        }
+                        give_up(transcript, &abort)?;
                         return Err(RunError::Aborted(abort));
                     }
                 },

@@ -72,6 +72,8 @@ pub struct FakeModel {
     id: ModelId,
     script: Mutex<VecDeque<FakeReply>>,
     requests: Mutex<Vec<ModelRequest>>,
+    /// What a caller did wrong. A robot survives a model that panics, and the test must not.
+    wrong: Mutex<Option<String>>,
 }
 
 impl FakeModel {
@@ -84,6 +86,7 @@ impl FakeModel {
             },
             script: Mutex::new(replies.into_iter().collect()),
             requests: Mutex::new(Vec::new()),
+            wrong: Mutex::new(None),
         }
     }
 
@@ -104,12 +107,37 @@ impl FakeModel {
 /// When it would not.
 #[expect(clippy::panic, reason = "a test helper fails its test by panicking")]
 pub fn assert_valid(messages: &[Message]) {
+    if let Err(why) = check(messages) {
+        panic!("{why}")
+    }
+}
+
+fn check(messages: &[Message]) -> Result<(), String> {
     match Transcript::try_from(messages.to_vec()) {
         Ok(transcript) => match transcript.pending().first() {
-            None => {}
-            Some(call) => panic!("the request leaves call {} unanswered", call.id),
+            None => Ok(()),
+            Some(call) => Err(format!("the request leaves call {} unanswered", call.id)),
         },
-        Err(error) => panic!("the request is not a valid conversation: {error}"),
+        Err(error) => Err(format!("the request is not a valid conversation: {error}")),
+    }
+}
+
+impl FakeModel {
+    #[expect(clippy::panic, reason = "a fake fails its test by panicking")]
+    fn fail(&self, why: String) -> ! {
+        *lock(&self.wrong) = Some(why.clone());
+        panic!("{why}")
+    }
+}
+
+impl Drop for FakeModel {
+    #[expect(clippy::panic, reason = "a fake fails its test by panicking")]
+    fn drop(&mut self) {
+        if let Some(why) = lock(&self.wrong).take()
+            && !std::thread::panicking()
+        {
+            panic!("{why}")
+        }
     }
 }
 
@@ -119,12 +147,13 @@ impl Model for FakeModel {
         &self.id
     }
 
-    #[expect(clippy::panic, reason = "a fake that is asked too often fails its test")]
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
-        assert_valid(&request.messages);
+        if let Err(why) = check(&request.messages) {
+            self.fail(why)
+        }
         lock(&self.requests).push(request);
         let Some(FakeReply(events, error)) = lock(&self.script).pop_front() else {
-            panic!("the model was asked more often than scripted")
+            self.fail("the model was asked more often than scripted".into())
         };
         match error {
             Some(error) => Err(error),

@@ -373,3 +373,79 @@ async fn hooks_wrap_in_order_and_share_a_store() {
             .contains(&Message::User { text: "hurry".into() })
     );
 }
+
+/// Panics where it is told to.
+struct Crash(&'static str);
+
+impl Crash {
+    fn at(&self, place: &str) {
+        if self.0 == place {
+            std::panic::resume_unwind(Box::new(format!("boom at {place}")));
+        }
+    }
+}
+
+#[async_trait]
+impl Hook for Crash {
+    fn name(&self) -> &'static str {
+        "crash"
+    }
+    async fn before_run(&self, _cx: &HookCx<'_>) -> Result<(), Abort> {
+        self.at("before_run");
+        Ok(())
+    }
+    async fn around_model(
+        &self,
+        _cx: &HookCx<'_>,
+        request: ModelRequest,
+        next: NextModel<'_>,
+    ) -> Result<ModelReply, ModelError> {
+        self.at("around_model");
+        next.run(request).await
+    }
+    async fn around_tool(
+        &self,
+        _cx: &HookCx<'_>,
+        call: ToolCall,
+        next: NextTool<'_>,
+    ) -> Result<ToolOutcome, Abort> {
+        self.at("around_tool");
+        next.run(call).await
+    }
+    async fn after_turn(&self, _cx: &HookCx<'_>, _turn: &Turn<'_>) -> TurnAction {
+        self.at("after_turn");
+        TurnAction::Continue
+    }
+    async fn after_run(&self, _cx: &HookCx<'_>, _outcome: &Result<RobotResult, RunError>) {
+        self.at("after_run");
+    }
+}
+
+#[tokio::test]
+async fn a_hook_that_panics_ends_the_invocation_and_leaves_a_valid_conversation() {
+    for place in ["before_run", "around_model", "around_tool", "after_turn"] {
+        let model = Arc::new(FakeModel::script([
+            FakeReply::calls([echo("a"), echo("b")]),
+            FakeReply::text("ok"),
+        ]));
+        let mut robot = build(&model).hook(Arc::new(Crash(place))).build();
+        let cancel = CancellationToken::new();
+        let outcome = robot.run("go", &cancel).await;
+        let Err(RunError::Aborted(abort)) = outcome else {
+            panic!("{place}: {outcome:?}")
+        };
+        assert!(
+            abort.to_string().ends_with(&format!("boom at {place}")),
+            "{abort}"
+        );
+        assert_valid(robot.transcript().messages());
+        if place == "around_tool" {
+            assert!(results(&robot)[0].starts_with("error: the invocation was aborted: a hook"));
+            assert!(results(&robot)[1].starts_with("refused: the invocation was aborted: a hook"));
+        }
+    }
+    let model = Arc::new(FakeModel::script([FakeReply::text("ok")]));
+    let mut robot = build(&model).hook(Arc::new(Crash("after_run"))).build();
+    let outcome = robot.run("go", &CancellationToken::new()).await.unwrap();
+    assert_eq!(outcome.stop, StopReason::EndTurn, "it only looks on");
+}
