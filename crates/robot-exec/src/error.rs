@@ -30,7 +30,9 @@ pub enum ExecError {
         source: io::Error,
     },
     /// There is more for standard input than a command can be given.
-    #[error("{bytes} bytes are too many for standard input, which takes 1 MiB; nothing was run; hand them over in a file")]
+    #[error(
+        "{bytes} bytes are too many for standard input, which takes 1 MiB; nothing was run; hand them over in a file"
+    )]
     Stdin {
         /// How many there are.
         bytes: usize,

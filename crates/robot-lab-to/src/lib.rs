@@ -28,3 +28,5 @@ pub mod view;
 pub mod worker;
 pub mod workspace;
 mod world;
+
+pub use run::{Halt, Run, RunBuilder, RunReport};

@@ -3,7 +3,7 @@
 //! The [`Plan`] is what a run does and by which numbers. It is written into the log, and a resumed run goes by it. The
 //! [`Place`] is where and with what; each process says it anew, and nothing of it is written down.
 
-use crate::eval::Measure;
+use crate::eval::{CODE, Goal, Measure, NULL};
 use crate::iteration::Policy;
 use crate::workspace::HostEnv;
 use serde::{Deserialize, Serialize};
@@ -16,18 +16,44 @@ const DEFAULT_PLATEAU: u32 = 10;
 /// Where a run happens, and with what.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// A directory in the user's repository; verify runs in the same place of its own checkout.
+    /// A directory in the user's repository; verify runs in the same place of its own checkout. The default is the
+    /// current one.
     pub repo: PathBuf,
-    /// Where runs are recorded, relative to the top of the repository, or absolute.
+    /// Where runs are recorded, relative to the top of the repository, or absolute: `.robot_lab_to` by default.
     pub run_dir: PathBuf,
-    /// Where repositories and workspaces of runs live: the user's state directory.
+    /// Where repositories and workspaces of runs live. Empty, as by default: [`state_dir`] of the host.
     pub work_dir: PathBuf,
     /// The environment that git, tools and evals get a part of.
     pub host: HostEnv,
     /// Values that must not be written down anywhere.
     pub secrets: Vec<String>,
-    /// The program that commands are run by: see `robot_exec::maybe_helper`.
+    /// The program that commands are run by: see [`robot_exec::maybe_helper`]. The default is the one that runs, also
+    /// should its file be replaced during the night.
     pub helper: PathBuf,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self {
+            repo: ".".into(),
+            run_dir: ".robot_lab_to".into(),
+            work_dir: PathBuf::new(),
+            host: HostEnv::default(),
+            secrets: Vec::new(),
+            helper: "/proc/self/exe".into(),
+        }
+    }
+}
+
+/// `$XDG_STATE_HOME/robot-to`, or its usual place below `$HOME`; `None` when neither is an absolute path.
+pub fn state_dir(host: &HostEnv) -> Option<PathBuf> {
+    let absolute = |name| {
+        host.get(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
+    state.map(|state| state.join("robot-to"))
 }
 
 /// What a run does, and by which numbers.
@@ -44,8 +70,13 @@ pub struct Plan {
     pub verify_command: Option<String>,
     /// How long it may take.
     pub verify_timeout: Duration,
-    /// The number that must get better.
+    /// The eval, by name: `null`, `code`, `command:PATH`, or one of the registry. The verify and measure commands hold
+    /// besides. `None`: `code` with one of these commands, `null` without.
+    pub eval: Option<String>,
+    /// The command that prints a number, which must get better.
     pub measure: Option<Measure>,
+    /// By what the number is judged, whoever gives it.
+    pub goal: Goal,
     /// Files that no robot may change: git pathspecs from the top of the repository.
     pub protect_paths: Vec<String>,
     /// Whether the user's git hooks are asked before a commit.
@@ -54,6 +85,8 @@ pub struct Plan {
     pub sign: bool,
     /// How long a robot may work in one iteration.
     pub iteration_timeout: Duration,
+    /// Whether robots get the built-in tools. Without them only the submission is left, and what the program adds.
+    pub tools: bool,
     /// Tool calls of one iteration.
     pub max_tool_calls: u32,
     /// Quick retries of one request.
@@ -74,11 +107,14 @@ impl Default for Plan {
             policy: Policy::default(),
             verify_command: None,
             verify_timeout: Duration::from_secs(600),
+            eval: None,
             measure: None,
+            goal: Goal::default(),
             protect_paths: Vec::new(),
             hooks: true,
             sign: false,
             iteration_timeout: Duration::from_secs(3_600),
+            tools: true,
             max_tool_calls: robot_lab::robot::DEFAULT_MAX_TOOL_CALLS,
             max_retries: 2,
             max_file_bytes: 50 * 1024 * 1024,
@@ -97,9 +133,15 @@ impl Plan {
         }
     }
 
+    /// Whether candidates have a value: by the measure command, or by an eval that may give one.
+    pub fn is_scored(&self) -> bool {
+        let eval = self.eval.as_deref();
+        self.measure.is_some() || eval.is_some_and(|name| name != NULL && name != CODE)
+    }
+
     /// Gives a measured run without any limit one.
     pub(crate) fn bound(&mut self) {
-        if self.measure.is_some() && !self.policy.has_limit() {
+        if self.is_scored() && !self.policy.has_limit() {
             self.policy.stop_on_plateau.get_or_insert(DEFAULT_PLATEAU);
         }
     }

@@ -43,6 +43,23 @@ impl Shell {
             .capture(Capture::new(KEEP, KEEP).stderr(stderr));
         self.exec.run(&command, cancel).await
     }
+
+    /// Runs a program without a shell, as [`run`](Self::run) does, with `input` to read and its two outputs apart.
+    pub async fn run_program(
+        &self,
+        program: &Path,
+        input: Vec<u8>,
+        dir: &Path,
+        timeout: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Output, ExecError> {
+        let command = Command::new(program, dir)
+            .stdin(input)
+            .env(self.env.clone())
+            .timeout(timeout)
+            .capture(Capture::new(KEEP, KEEP).stderr(Stderr::Separate));
+        self.exec.run(&command, cancel).await
+    }
 }
 
 impl Shell {

@@ -9,7 +9,7 @@ mod wire;
 pub use redact::Redactor;
 pub use wire::{LineError, parse_line, to_line};
 
-use crate::eval::Score;
+use crate::eval::{Provenance, Score};
 use crate::iteration::{StopKind, Submission};
 use crate::settings::Plan;
 use crate::shell::head_and_tail;
@@ -147,6 +147,8 @@ pub enum Event {
         detail: String,
         output: Option<String>,
         elapsed_ms: u64,
+        #[serde(flatten)]
+        provenance: Provenance,
     },
     /// The gate failed. Announces a turn in which the same robot repairs.
     #[serde(rename = "eval:repair")]
@@ -382,6 +384,7 @@ impl Event {
                 .as_ref()
                 .map(|output| head_and_tail(output, MAX_TEXT)),
             elapsed_ms: score.elapsed_ms,
+            provenance: score.provenance.clone(),
         }
     }
 

@@ -22,7 +22,9 @@ pub struct Locked {
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// It would protect nothing.
-    #[error("--protect-path {0:?} matches no file of the commit that the run starts from; mend the pattern")]
+    #[error(
+        "the path to protect {0:?} matches no file of the commit that the run starts from; mend the pattern"
+    )]
     MatchesNothing(String),
     /// Git cannot be asked.
     #[error(transparent)]

@@ -245,7 +245,8 @@ impl RunState {
             } => {
                 if record.iteration == 0 {
                     self.failing = (!gate).then(|| output.clone().unwrap_or_default());
-                    self.scored(*value);
+                    // Where the gate fails, the first candidate that passes it sets the value.
+                    self.scored(value.filter(|_| *gate));
                     if *gate && *met_target {
                         self.pending_stop = Some(StopReason::target_met(detail));
                     }
@@ -382,7 +383,7 @@ impl RunState {
     }
 
     fn planned(&mut self, plan: &Plan) {
-        self.minimize = plan.measure.as_ref().is_some_and(|measure| measure.minimize);
+        self.minimize = plan.goal.minimize;
     }
 
     /// The parent has this score now.

@@ -521,18 +521,20 @@ fn limits_end_a_run_before_an_iteration() {
 
 #[test]
 fn the_best_score_goes_by_the_direction_and_resuming_begins_the_counters_anew() {
-    use crate::eval::{Measure, MinDelta};
+    use crate::eval::{Goal, Measure};
     use crate::settings::Plan;
     let measure = Measure {
         command: "m".into(),
         timeout: Duration::from_secs(1),
         metric: None,
+    };
+    let goal = Goal {
         minimize: true,
-        min_delta: MinDelta::Absolute(0.0),
-        target: None,
+        ..Goal::default()
     };
     let plan = Box::new(Plan {
         measure: Some(measure),
+        goal,
         ..Plan::new("x")
     });
     let mut world = World::new(Policy::default(), false, vec![(0, false, false)]);

@@ -24,6 +24,8 @@ pub struct Facts<'a> {
     pub verify_command: Option<&'a str>,
     /// The command that measures, and whether lower is better.
     pub measure: Option<(&'a str, bool)>,
+    /// Who else grades, in a few words.
+    pub eval: Option<&'a str>,
     /// Files that may not be changed.
     pub locked: &'a [String],
     /// Whether commits are conventional.
@@ -104,6 +106,7 @@ impl Prompts {
                 verify_command => facts.verify_command,
             measure => facts.measure.map(|(command, _)| command),
             direction => facts.measure.map(|(_, minimize)| if minimize { "lower" } else { "higher" }),
+                eval => facts.eval,
                 stop_when => facts.stop_when,
                 locked => facts.locked.to_vec(),
                 conventional => facts.conventional,
@@ -170,6 +173,7 @@ mod tests {
             objective: "make the tests pass",
             verify_command: Some("sh test.sh"),
             measure: Some(("sh count.sh", true)),
+            eval: Some("the eval `taste`"),
             locked: &["test.sh".to_owned()],
             conventional: true,
             stop_when: Some("all tests pass"),
@@ -179,6 +183,7 @@ mod tests {
             objective: "tidy up",
             verify_command: None,
             measure: None,
+            eval: None,
             locked: &[],
             conventional: false,
             stop_when: None,

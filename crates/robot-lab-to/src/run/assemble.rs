@@ -1,16 +1,17 @@
 //! Puts the parts of a run together: the same for a new run and for one that goes on.
 
+use super::grader::{Around, Grader, choose};
 use super::{Halt, RunDir, RunFile, RunId, STATE_VERSION, StartError};
 use crate::clock::Clock;
 use crate::commit_message::CommitFormat;
-use crate::eval::{Code, Eval, Null};
+use crate::eval::EvalRegistry;
 use crate::git_hooks::GitHooks;
 use crate::guard::Locked;
 use crate::log::{Journal, Observer};
 use crate::prompt::{Facts, Prompts};
 use crate::settings::{Place, Plan};
 use crate::shell::Shell;
-use crate::worker::{RobotWorker, Worker};
+use crate::worker::{Extras, RobotWorker, Worker};
 use crate::workspace::{Branch, Checkout, Ledger, Oid, RunRepo, UserHooks};
 use crate::world::RealWorld;
 use jiff::Timestamp;
@@ -28,7 +29,8 @@ const MAX_NAMED: usize = 30;
 /// What a run works with that is no setting.
 pub(super) struct With {
     pub(super) model: Arc<dyn Model>,
-    pub(super) eval: Option<Arc<dyn Eval>>,
+    pub(super) evals: EvalRegistry,
+    pub(super) extras: Extras,
     pub(super) observers: Vec<Arc<dyn Observer>>,
     pub(super) clock: Arc<dyn Clock>,
 }
@@ -58,7 +60,7 @@ pub(super) fn work_dir(root: &Path, id: &RunId) -> PathBuf {
 pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
     let Parts {
         place,
-        plan,
+        mut plan,
         with,
         halt,
         journal,
@@ -72,23 +74,22 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
     } = parts;
     let workspace = Checkout::create(&zones, "robot-0").await?;
     let bench = Checkout::create(&zones, "bench").await?;
-    let eval = with
-        .eval
-        .unwrap_or_else(|| match (&plan.verify_command, &plan.measure) {
-            (None, None) => Arc::new(Null),
-            (verify, measure) => Arc::new(Code {
-                shell: shell(&place, &plan.env, "/bin/sh".into()),
-                verify: verify.clone(),
-                verify_timeout: plan.verify_timeout,
-                measure: measure.clone(),
-            }),
-        });
+    let around = Around {
+        place: &place,
+        ledger: &ledger,
+        zones: &zones,
+        base: &base,
+    };
+    let grading = shell(&place, &plan.env, "/bin/sh".into());
+    let Grader { eval, told } = choose(&mut plan, &with.evals, &grading, &around).await?;
     let worker: Arc<dyn Worker> = Arc::new(RobotWorker {
         model: with.model,
         shell: shell(&place, &plan.env, find_bash(&place)),
         max_tool_calls: plan.max_tool_calls,
         max_retries: plan.max_retries,
         conventional: plan.policy.commit_format == CommitFormat::Conventional,
+        builtin: plan.tools,
+        extras: with.extras,
     });
     let hooks = GitHooks {
         hooks: if plan.hooks {
@@ -100,7 +101,9 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         timeout: plan.verify_timeout,
         identity: ledger.identity().clone(),
     };
-    let locked = Locked::resolve(&zones, &base, &plan.protect_paths).await?;
+    let mut protect = plan.protect_paths.clone();
+    protect.extend(eval.protected_paths());
+    let locked = Locked::resolve(&zones, &base, &protect).await?;
     let protected: Vec<String> = locked
         .files()
         .take(MAX_NAMED)
@@ -113,7 +116,8 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         measure: plan
             .measure
             .as_ref()
-            .map(|measure| (measure.command.as_str(), measure.minimize)),
+            .map(|measure| (measure.command.as_str(), plan.goal.minimize)),
+        eval: told.as_deref(),
         stop_when: plan.policy.stop_when.as_deref(),
         locked: &protected,
         conventional: plan.policy.commit_format == CommitFormat::Conventional,

@@ -1,6 +1,8 @@
 //! One run, from start to report.
 
 mod assemble;
+mod builder;
+mod grader;
 mod halt;
 mod id;
 mod logged;
@@ -9,6 +11,7 @@ mod resume;
 mod setup;
 mod store;
 
+pub use builder::RunBuilder;
 pub use halt::Halt;
 pub use id::{RunId, slug};
 pub use logged::{Began, Gate, LogError, Logged, LoggedIteration};
@@ -16,17 +19,13 @@ pub use past::{Past, PastError};
 pub use setup::StartError;
 pub use store::{RunDir, RunFile, STATE_VERSION};
 
-use crate::clock::{Clock, SystemClock};
 use crate::driver::{DriveError, drive};
-use crate::eval::Eval;
 use crate::event::{Event, Redactor};
 use crate::iteration::{RunState, StopKind, StopReason};
-use crate::log::Observer;
 use crate::settings::{Place, Plan};
 use crate::workspace::{DiffStat, Oid};
 use crate::world::RealWorld;
 use assemble::With;
-use robot_lab::Model;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,12 +35,13 @@ use tokio::time::timeout;
 /// How long tidying up may take when somebody waits for the end.
 const TIDY_TIME: Duration = Duration::from_millis(1_500);
 
-/// A run that has not begun, or that has not gone on yet.
+/// A run that has not begun, or that has not gone on yet: see [`Run::builder`].
 pub struct Run {
     place: Place,
     plan: Plan,
     past: Option<Past>,
     with: With,
+    halt: Halt,
 }
 
 /// How a run went.
@@ -76,69 +76,33 @@ pub struct RunReport {
 }
 
 impl Run {
-    /// A new run. Without a verify command every reported success that changes something is committed.
-    pub fn new(place: Place, plan: Plan, model: Arc<dyn Model>) -> Self {
-        let with = With {
-            model,
-            eval: None,
-            observers: Vec::new(),
-            clock: Arc::new(SystemClock),
-        };
-        Self {
-            place,
-            plan,
-            past: None,
-            with,
-        }
+    /// Begins to build a new run. Without a verify command or an eval, every reported success that changes something is
+    /// committed.
+    pub fn builder(objective: impl Into<String>) -> RunBuilder {
+        RunBuilder::new(Plan::new(objective), None)
     }
 
-    /// A run of an earlier process that goes on, by a plan that may differ from [`Past::plan`].
-    pub fn resume(place: Place, past: Past, plan: Plan, model: Arc<dyn Model>) -> Self {
-        Self {
-            past: Some(past),
-            ..Self::new(place, plan, model)
-        }
+    /// Begins to build a run of an earlier process that goes on, by its own plan unless that is changed.
+    pub fn resume(past: Past) -> RunBuilder {
+        RunBuilder::new(past.plan().clone(), Some(past))
     }
 
-    /// Grades with this eval in place of the verify and measure commands.
-    #[must_use]
-    pub fn eval(mut self, eval: Arc<dyn Eval>) -> Self {
-        self.with.eval = Some(eval);
-        self
-    }
-
-    /// Adds somebody who watches.
-    #[must_use]
-    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
-        self.with.observers.push(observer);
-        self
-    }
-
-    /// Stamps records by this clock.
-    #[must_use]
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.with.clock = clock;
-        self
-    }
-
-    /// Runs until a limit, a stop condition, or `halt`. An error means that nothing began: no branch, no directory of
+    /// Runs until a limit, a stop condition, or the halt that it was built with. An error means that nothing began: no branch, no directory of
     /// a run, and the repository as it was.
-    pub async fn run(self, halt: &Halt) -> Result<RunReport, StartError> {
+    pub async fn run(self) -> Result<RunReport, StartError> {
         let Self {
             place,
             mut plan,
             past,
             with,
+            halt,
         } = self;
+        let halt = &halt;
         plan.bound();
         // It becomes the name of a branch, and is written in places that are not the log.
         plan.objective = Redactor::new(place.secrets.iter().cloned()).text(plan.objective);
         let mut policy = plan.policy.clone();
-        if plan
-            .measure
-            .as_ref()
-            .is_some_and(|measure| measure.target.is_some())
-        {
+        if plan.goal.target.is_some() {
             // What is measured is not for the robot to judge.
             policy.stop_when = None;
         }

@@ -2,7 +2,7 @@
 
 use super::assemble::{Parts, With, assemble, work_dir};
 use super::{Halt, Run, RunDir, RunId, slug};
-use crate::eval::Score;
+use crate::eval::{Goal, Score};
 use crate::event::{Event, Key, LOG_VERSION, Redactor};
 use crate::iteration::{StopKind, StopReason};
 use crate::log::Journal;
@@ -307,6 +307,11 @@ pub(super) fn check(plan: &Plan) -> Result<(), StartError> {
     {
         return configuration("the verify command is empty; leave it out to grade by the robot's word alone");
     }
+    if plan.goal != Goal::default() && !plan.is_scored() {
+        return configuration(
+            "a target, a direction or a smallest change needs a number: give a measure command or an eval that has a value",
+        );
+    }
     Ok(())
 }
 
@@ -340,7 +345,7 @@ fn notices(plan: &Plan, ledger: &Ledger) -> Vec<String> {
     let policy = &plan.policy;
     match policy.stop_on_plateau {
         _ if policy.has_limit() => {}
-        Some(n) if plan.measure.is_some() => notices.push(format!(
+        Some(n) if plan.is_scored() => notices.push(format!(
             "no limit of iterations, tokens or time: the run ends after {n} iterations in a row without improvement"
         )),
         _ => notices.push(format!(

@@ -1,12 +1,14 @@
 //! Who does the work of a candidate. The loop knows only this much of it, so that our own robot can be replaced.
 
+mod extras;
 mod robot;
 mod submit_only;
 
+pub use extras::{Extras, RobotCx};
 pub use robot::RobotWorker;
 
 use crate::guard::Locked;
-use crate::iteration::TurnEnd;
+use crate::iteration::{StopKind, StopReason, TurnEnd};
 use async_trait::async_trait;
 use robot_lab::{EventSink, TokenBudget};
 use std::path::PathBuf;
@@ -16,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 /// Where a candidate is made.
 #[derive(Clone)]
 pub struct Seat {
+    /// The iteration.
+    pub iteration: u32,
     /// The workspace.
     pub workspace: PathBuf,
     /// The directory of the workspace that the user started from, relative to it.
@@ -60,4 +64,13 @@ pub enum WorkerError {
     /// Two tools share a name.
     #[error(transparent)]
     Tools(#[from] robot_lab::ToolsetError),
+}
+
+impl From<WorkerError> for StopReason {
+    fn from(error: WorkerError) -> Self {
+        match error {
+            WorkerError::Workspace(_) => Self::environment(error),
+            WorkerError::Tools(_) => Self::new(StopKind::Configuration, error.to_string()),
+        }
+    }
 }

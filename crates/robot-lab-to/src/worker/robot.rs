@@ -1,14 +1,18 @@
 //! Our own robot as a worker: a fresh one, with fresh tools and hooks, for each candidate.
 
 use super::submit_only::SubmitOnly;
-use super::{Seat, Session, Worker, WorkerError};
+use super::{Extras, RobotCx, Seat, Session, Worker, WorkerError};
+use crate::eval::panic_said;
 use crate::guard::GraderLock;
 use crate::iteration::{StopKind, StopReason, TurnEnd};
 use crate::shell::Shell;
 use crate::tools::{Bash, Edit, Read, Root, Submissions, SubmitResult, Write};
 use async_trait::async_trait;
 use robot_lab::robot::RetryPolicy;
-use robot_lab::{Hook, Model, ModelErrorKind, Robot, RunError, StopReason as RobotStop, Toolset};
+use robot_lab::{
+    Hook, Model, ModelErrorKind, Robot, RobotBuilder, RunError, StopReason as RobotStop, Toolset,
+};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +31,10 @@ pub struct RobotWorker {
     pub max_retries: u32,
     /// Whether a submission has a type and a scope.
     pub conventional: bool,
+    /// Whether it has the built-in tools.
+    pub builtin: bool,
+    /// What the program adds.
+    pub extras: Extras,
 }
 
 #[async_trait]
@@ -38,14 +46,36 @@ impl Worker for RobotWorker {
     async fn open(&self, system: &str, seat: Seat) -> Result<Box<dyn Session>, WorkerError> {
         let root = Arc::new(Root::open(&seat.workspace, &seat.start, &seat.user_top)?);
         let submissions = Submissions::default();
+        let work_dir = seat.workspace.join(&seat.start);
+        let cx = RobotCx {
+            iteration: seat.iteration,
+            workspace: &seat.workspace,
+            work_dir: &work_dir,
+            shell: &self.shell,
+        };
+        // A program that fails at this has an iteration less, not a night.
+        let added = catch_unwind(AssertUnwindSafe(|| {
+            (self.extras.tools(&cx), self.extras.hooks(&cx))
+        }));
+        let (own_tools, own_hooks) = match added {
+            Ok(added) => added,
+            Err(panic) => {
+                return Ok(Box::new(Broken(format!(
+                    "the tools or hooks of this program cannot be made: {}",
+                    panic_said(&*panic)
+                ))));
+            }
+        };
         let mut tools = Toolset::new();
-        tools.add_typed(Read(Arc::clone(&root)))?;
-        tools.add_typed(Write(Arc::clone(&root)))?;
-        tools.add_typed(Edit(Arc::clone(&root)))?;
-        tools.add_typed(Bash {
-            shell: self.shell.clone(),
-            dir: seat.workspace.join(&seat.start),
-        })?;
+        if self.builtin {
+            tools.add_typed(Read(Arc::clone(&root)))?;
+            tools.add_typed(Write(Arc::clone(&root)))?;
+            tools.add_typed(Edit(Arc::clone(&root)))?;
+            tools.add_typed(Bash {
+                shell: self.shell.clone(),
+                dir: work_dir.clone(),
+            })?;
+        }
         tools.add(
             SubmitResult {
                 submissions: submissions.clone(),
@@ -53,10 +83,16 @@ impl Worker for RobotWorker {
             }
             .tool(),
         )?;
+        for tool in own_tools {
+            tools.add(tool)?;
+        }
         let gate = Arc::new(SubmitOnly::default());
-        let robot = Robot::builder("robot-to", Arc::clone(&self.model))
+        let builder = Robot::builder("robot-to", Arc::clone(&self.model))
             .system(system)
-            .tools(tools)
+            .tools(tools);
+        let robot = own_hooks
+            .into_iter()
+            .fold(builder, RobotBuilder::hook)
             .hook(Arc::clone(&gate) as Arc<dyn Hook>)
             .hook(Arc::new(GraderLock {
                 root,
@@ -76,6 +112,23 @@ impl Worker for RobotWorker {
             gate,
             calls_left: self.max_tool_calls,
         }))
+    }
+}
+
+/// In the place of a robot that could not be made.
+struct Broken(String);
+
+#[async_trait]
+impl Session for Broken {
+    async fn turn(&mut self, _message: &str, _cancel: &CancellationToken) -> TurnEnd {
+        TurnEnd::Error {
+            kind: "crashed".into(),
+            message: self.0.clone(),
+        }
+    }
+
+    async fn order(&mut self, message: &str, cancel: &CancellationToken) -> TurnEnd {
+        self.turn(message, cancel).await
     }
 }
 

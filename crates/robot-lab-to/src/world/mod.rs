@@ -187,9 +187,11 @@ impl RealWorld {
             () = halt.soft().cancelled() => return Err(self.halted()),
         }
         let cx = EvalContext {
+            bench: self.bench.path().to_owned(),
             work_dir: self.bench.path().join(self.ledger.subdir()),
             previous_ref: parent,
             previous_value: state.parent_value,
+            goal: self.plan.goal,
             objective: self.plan.objective.clone(),
             iteration: state.iteration,
             run_id: state.run_id.clone(),

@@ -41,6 +41,7 @@ impl RealWorld {
             () = soft.cancelled() => return Err(self.halted()),
         }
         let seat = Seat {
+            iteration: key.iteration,
             workspace: self.workspace.path().to_owned(),
             start: self.ledger.subdir().to_owned(),
             user_top: self.ledger.top().to_owned(),
@@ -56,7 +57,7 @@ impl RealWorld {
             self.worker
                 .open(&self.system, seat)
                 .await
-                .map_err(StopReason::environment)?,
+                .map_err(StopReason::from)?,
         );
         self.worked = true;
         // Notes that cannot be read are a smaller loss than a night without an iteration.
@@ -66,17 +67,20 @@ impl RealWorld {
             });
             String::new()
         });
+        let goal = self.plan.goal;
+        // An eval of the user's may do without.
+        let has_value = self.plan.measure.is_some() || state.best.is_some() || goal.target.is_some();
         let situation = Situation {
             iteration: state.iteration,
             work_dir: &work_dir,
             nonce: &nonce(),
             notes: &notes,
             failing: state.failing.as_deref(),
-            score: self.plan.measure.as_ref().map(|measure| Standing {
+            score: has_value.then(|| Standing {
                 best: state.best,
                 parent: state.parent_value,
-                target: measure.target,
-                minimize: measure.minimize,
+                target: goal.target,
+                minimize: goal.minimize,
                 since_improvement: state.since_improvement,
                 committed: state.commits > 0,
             }),

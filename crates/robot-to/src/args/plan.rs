@@ -3,7 +3,7 @@
 use super::RunArgs;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
-use robot_lab_to::eval::{Measure, MinDelta};
+use robot_lab_to::eval::Measure;
 use robot_lab_to::settings::Plan;
 use serde_json::{Value, json};
 
@@ -18,6 +18,10 @@ impl RunArgs {
         set! {
             verify => plan.verify_command, self.verify.clone();
             verify_timeout => plan.verify_timeout, self.verify_timeout;
+            eval => plan.eval, self.eval.clone();
+            minimize => plan.goal.minimize, self.minimize;
+            min_delta => plan.goal.min_delta, self.min_delta.unwrap_or_default();
+            target => plan.goal.target, self.target;
             no_require_improvement => plan.policy.require_improvement, !self.no_require_improvement;
             no_hooks => plan.hooks, !self.no_hooks;
             sign => plan.sign, self.sign;
@@ -31,6 +35,7 @@ impl RunArgs {
             max_consecutive_failures => plan.policy.max_consecutive_failures, self.max_consecutive_failures;
             stop_on_plateau => plan.policy.stop_on_plateau, self.stop_on_plateau;
             stop_when => plan.policy.stop_when, self.stop_when.clone();
+            no_tools => plan.tools, !self.no_tools;
             max_tool_rounds => plan.max_tool_calls, self.max_tool_rounds;
             iteration_timeout => plan.iteration_timeout, self.iteration_timeout;
             max_submit_nudges => plan.policy.max_submit_nudges, self.max_submit_nudges;
@@ -64,9 +69,6 @@ impl RunArgs {
                 command,
                 timeout,
                 metric: None,
-                minimize: false,
-                min_delta: MinDelta::Absolute(0.0),
-                target: None,
             });
         }
         let Some(measure) = &mut plan.measure else { return };
@@ -78,41 +80,32 @@ impl RunArgs {
         if given("metric") && self.metric.is_some() {
             measure.metric.clone_from(&self.metric);
         }
-        if given("min_delta")
-            && let Some(min_delta) = self.min_delta
-        {
-            measure.min_delta = min_delta;
-        }
-        if given("minimize") {
-            measure.minimize = self.minimize;
-        }
-        if given("target") {
-            measure.target = self.target.or(measure.target);
-        }
     }
 
-    /// The flag that was given and means nothing in this plan, and the one that it needs.
+    /// The flag that was given and means nothing in this plan, and what it needs.
     pub(crate) fn lacks(
         &self,
         plan: &Plan,
         given: &dyn Fn(&str) -> bool,
     ) -> Option<(&'static str, &'static str)> {
-        if plan.measure.is_some() {
-            return None;
-        }
+        let (measure, scored) = ("--measure", "--measure or --eval");
         let set = [
-            ("target", "--target", self.target.is_some()),
-            ("min_delta", "--min-delta", self.min_delta.is_some()),
-            ("metric", "--metric", self.metric.is_some()),
-            ("minimize", "--minimize", self.minimize),
+            ("target", "--target", self.target.is_some(), scored),
+            ("min_delta", "--min-delta", self.min_delta.is_some(), scored),
+            ("minimize", "--minimize", self.minimize, scored),
+            ("metric", "--metric", self.metric.is_some(), measure),
             (
                 "measure_timeout",
                 "--measure-timeout",
                 self.measure_timeout.is_some(),
+                measure,
             ),
         ];
-        let flag = set.into_iter().find(|(id, _, set)| *set && given(id));
-        flag.map(|(_, flag, _)| (flag, "--measure"))
+        let met = |needed| plan.measure.is_some() || (needed == scored && plan.is_scored());
+        let flag = set
+            .into_iter()
+            .find(|(id, _, set, needed)| *set && given(id) && !met(*needed));
+        flag.map(|(_, flag, _, needed)| (flag, needed))
     }
 }
 

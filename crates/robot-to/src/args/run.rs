@@ -49,6 +49,11 @@ pub(crate) struct RunArgs {
     /// Time that the verify command may take: seconds, or 90m, 8h. The commit that a run starts from is graded first
     #[arg(long, value_name = "TIME", default_value = "600", value_parser = seconds, help_heading = "Grading")]
     pub(crate) verify_timeout: Duration,
+    /// What grades: `code`, the verify and measure commands; `null`, the robot's word; or `command:PATH`, a program of
+    /// yours that answers with a score as JSON, besides which --verify and --measure hold too [default: `code` with
+    /// --verify or --measure, else `null`]
+    #[arg(long, value_name = "EVAL", value_parser = eval, help_heading = "Grading")]
+    pub(crate) eval: Option<String>,
     /// A command that prints a number which must get better: higher, unless --minimize
     #[arg(long, alias = "eval-measure", value_name = "CMD", help_heading = "Grading")]
     pub(crate) measure: Option<String>,
@@ -64,7 +69,7 @@ pub(crate) struct RunArgs {
     /// The smallest change that counts, absolute or in percent: 0.5, 2%
     #[arg(long, value_name = "DELTA", value_parser = min_delta, help_heading = "Grading")]
     pub(crate) min_delta: Option<MinDelta>,
-    /// Stop once the measure reaches this value
+    /// Stop once the value reaches this: that of --measure, or of an --eval that gives one
     #[arg(long, value_name = "VALUE", value_parser = finite, allow_negative_numbers = true, alias = "eval-target",
           help_heading = "Grading")]
     pub(crate) target: Option<f64>,
@@ -114,6 +119,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..),
           help_heading = "The robot")]
     pub(crate) max_tool_rounds: u32,
+    /// Give robots no tools but the one that submits
+    #[arg(long, help_heading = "The robot")]
+    pub(crate) no_tools: bool,
     /// Time that a robot has for one iteration: seconds, or 90m, 8h
     #[arg(long, value_name = "TIME", default_value = "3600", value_parser = seconds, help_heading = "The robot")]
     pub(crate) iteration_timeout: Duration,
@@ -151,6 +159,14 @@ fn commit_format(text: &str) -> Result<CommitFormat, String> {
         "default" => Ok(CommitFormat::Default),
         "conventional" => Ok(CommitFormat::Conventional),
         _ => Err("give default or conventional".into()),
+    }
+}
+
+fn eval(text: &str) -> Result<String, String> {
+    match text {
+        "null" | "code" => Ok(text.into()),
+        _ if text.strip_prefix("command:").is_some_and(|path| !path.is_empty()) => Ok(text.into()),
+        _ => Err("give null, code, or command:PATH".into()),
     }
 }
 

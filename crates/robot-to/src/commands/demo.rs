@@ -1,16 +1,13 @@
 //! `robot-to demo`: a whole run in a throw-away repository, with a scripted model.
 
 use super::current_dir;
-use super::run::{Shown, helper, start};
+use super::run::{Shown, start};
 use crate::args::DemoArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::surface::shell_word;
 use robot_lab_providers::ScriptModel;
-use robot_lab_to::iteration::Policy;
 use robot_lab_to::run::Run;
-use robot_lab_to::settings::{Place, Plan};
-use robot_lab_to::workspace::HostEnv;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
@@ -48,27 +45,18 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CliError> {
         SCRIPT.to_owned()
     };
     let model = ScriptModel::from_yaml(&script).map_err(|error| CliError::internal(error.to_string()))?;
-    let plan = Plan {
-        policy: Policy {
-            max_iterations: Some(3),
-            ..Policy::default()
-        },
-        verify_command: Some("sh test.sh".into()),
-        ..Plan::new(OBJECTIVE)
-    };
-    let place = Place {
-        repo: kata.clone(),
-        run_dir: ".robot_lab_to".into(),
-        work_dir: dir.join("state"),
-        host: HostEnv::new(std::env::vars_os()),
-        secrets: Vec::new(),
-        helper: helper(),
-    };
+    let run = Run::builder(OBJECTIVE)
+        .repo(&kata)
+        .host(std::env::vars_os())
+        .place(|place| place.work_dir = dir.join("state"))
+        .model(Arc::new(model))
+        .verify("sh test.sh")
+        .max_iterations(3);
     let shown = Shown {
         json: false,
         words: true,
     };
-    let exit = start(Run::new(place, plan, Arc::new(model)), shown, &kata).await?;
+    let exit = start(run, shown, &kata).await?;
     drop(write!(
         std::io::stdout().lock(),
         "\nLook at it:\n  cd {}\n  git log --oneline --all\n  cat .robot_lab_to/runs/*/notes.md\n\

@@ -11,10 +11,11 @@ use crate::key::{self, Keys};
 use crate::signal;
 use crate::surface::{Debug, Jsonl, Plain, Style, summary};
 use clap::ArgMatches;
+use robot_lab::Model;
 use robot_lab_providers::ExchangeObserver;
 use robot_lab_to::log::Observer;
-use robot_lab_to::run::{Halt, Past, Run};
-use robot_lab_to::settings::{Place, Plan};
+use robot_lab_to::run::{Halt, Past, Run, RunBuilder};
+use robot_lab_to::settings::{self, Place, Plan};
 use robot_lab_to::workspace::HostEnv;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -43,7 +44,8 @@ pub(crate) async fn run(
     apply(&args, &mut plan, &|_| true)?;
     let place = place(&args, &plan, &cwd, keys)?;
     let model = model::choose(&plan, &cwd, keys, observer(&args, &place))?;
-    start(Run::new(place, plan, model), Shown::of(&args), &cwd).await
+    let run = Run::builder(plan.objective.clone());
+    start(set_up(run, place, plan, model), Shown::of(&args), &cwd).await
 }
 
 /// Lets a run go on by its own plan, with the flags that were written.
@@ -61,7 +63,16 @@ pub(crate) async fn resume(
     apply(&args, &mut plan, &|flag| written(matches, flag))?;
     let place = place(&args, &plan, &cwd, keys)?;
     let model = model::choose(&plan, &cwd, keys, observer(&args, &place))?;
-    start(Run::resume(place, past, plan, model), Shown::of(&args), &cwd).await
+    start(
+        set_up(Run::resume(past), place, plan, model),
+        Shown::of(&args),
+        &cwd,
+    )
+    .await
+}
+
+fn set_up(run: RunBuilder, place: Place, plan: Plan, model: Arc<dyn Model>) -> RunBuilder {
+    run.place(|own| *own = place).plan(|own| *own = plan).model(model)
 }
 
 /// Writes the settings that count into a plan, if they go together.
@@ -89,7 +100,7 @@ fn place(args: &RunArgs, plan: &Plan, cwd: &Path, keys: &Keys) -> Result<Place, 
         work_dir,
         host: HostEnv::new(std::env::vars_os()),
         secrets: keys.values().map(str::to_owned).chain(given).collect(),
-        helper: helper(),
+        ..Place::default()
     })
 }
 
@@ -129,13 +140,13 @@ impl Shown {
 }
 
 /// Runs, shows what happens, and prints the summary.
-pub(super) async fn start(run: Run, shown: Shown, cwd: &Path) -> Result<Exit, CliError> {
+pub(super) async fn start(run: RunBuilder, shown: Shown, cwd: &Path) -> Result<Exit, CliError> {
     let halt = Halt::new();
     signal::watch(halt.clone())
         .map_err(|error| CliError::internal(format!("signals cannot be watched: {error}")))?;
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let plain = Arc::new(Plain::new(Style::for_stderr(no_colour), shown.words));
-    let mut run = run.observer(Arc::clone(&plain) as Arc<dyn Observer>);
+    let mut run = run.halt(halt).observer(Arc::clone(&plain) as Arc<dyn Observer>);
     if shown.json {
         run = run.observer(Arc::new(Jsonl));
     }
@@ -148,7 +159,7 @@ pub(super) async fn start(run: Run, shown: Shown, cwd: &Path) -> Result<Exit, Cl
             }
         }
     });
-    let report = run.run(&halt).await;
+    let report = run.run().await;
     ticker.abort();
     plain.finish();
     let report = report?;
@@ -162,21 +173,9 @@ pub(super) async fn start(run: Run, shown: Shown, cwd: &Path) -> Result<Exit, Cl
     Ok(Exit::of(&report.reason, report.state.commits))
 }
 
-/// This program, which is also the helper that commands run in: the very one that runs, should its file be replaced
-/// during the night.
-pub(super) fn helper() -> PathBuf {
-    PathBuf::from("/proc/self/exe")
-}
-
-/// `$XDG_STATE_HOME/robot-to`, or its usual place.
+/// Where private copies live unless a flag says otherwise.
 pub(super) fn state_dir() -> Result<PathBuf, CliError> {
-    let absolute = |name: &str| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
-    let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
-    state.map(|state| state.join("robot-to")).ok_or_else(|| {
+    settings::state_dir(&HostEnv::new(std::env::vars_os())).ok_or_else(|| {
         CliError::configuration("neither XDG_STATE_HOME nor HOME is set; nothing was changed")
             .hint("say where private copies may live: --work-dir DIR")
     })

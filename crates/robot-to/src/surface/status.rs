@@ -245,7 +245,10 @@ impl Status<'_> {
     }
 
     fn scores(&self, state: &RunState) -> Option<Scores> {
-        let measure = Began::of(self.records)?.plan.measure.as_ref()?;
+        let plan = Began::of(self.records)?.plan;
+        if !plan.is_scored() {
+            return None;
+        }
         let base = self.records.iter().find_map(|record| match &record.event {
             Event::Eval { value, .. } if record.iteration == 0 => Some(*value),
             _ => None,
@@ -254,8 +257,8 @@ impl Status<'_> {
             base: base.flatten(),
             now: state.parent_value,
             best: state.best,
-            target: measure.target,
-            minimize: measure.minimize,
+            target: plan.goal.target,
+            minimize: plan.goal.minimize,
         })
     }
 
@@ -327,7 +330,7 @@ fn first_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use robot_lab_to::eval::{Measure, MinDelta};
+    use robot_lab_to::eval::{Goal, Measure, Provenance};
     use robot_lab_to::settings::Plan;
     use robot_lab_to::workspace::Oid;
     use std::time::Duration;
@@ -355,12 +358,15 @@ mod tests {
             command: "wc -l".into(),
             timeout: Duration::from_secs(1),
             metric: None,
+        };
+        let goal = Goal {
             minimize: true,
-            min_delta: MinDelta::Absolute(0.0),
             target: Some(0.0),
+            ..Goal::default()
         };
         let plan = Plan {
             measure: Some(measure),
+            goal,
             ..Plan::new("fewer lines")
         };
         let started = Event::RunStarted {
@@ -387,6 +393,7 @@ mod tests {
             detail: "measure=20".into(),
             output: None,
             elapsed_ms: 5,
+            provenance: Provenance::default(),
         };
         let parent = oid("b");
         [

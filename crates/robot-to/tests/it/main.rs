@@ -14,6 +14,7 @@ mod cli;
 mod config;
 mod demo;
 mod docs;
+mod evals;
 mod faults;
 mod grading;
 mod hooks;
