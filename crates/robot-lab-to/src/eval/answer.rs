@@ -1,20 +1,15 @@
 //! What an eval command is told and what it answers: one JSON object each.
 
 use super::goal::said;
+use super::score::MAX_METRICS;
 use super::{EvalContext, Goal, Score};
 use crate::commit_message::one_line;
-use crate::shell::head_and_tail;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The version of both objects.
 const VERSION: u32 = 1;
-/// Most bytes of the line for people, and of what the robot reads.
-const MAX_DETAIL: usize = 500;
-const MAX_OUTPUT: usize = 4_000;
-/// Most metrics that are recorded.
-const MAX_METRICS: usize = 100;
 
 /// What the command reads on standard input.
 #[derive(Serialize)]
@@ -110,7 +105,7 @@ impl Answer {
             .met_target
             .unwrap_or_else(|| self.value.is_some_and(|value| goal.meets_target(value)));
         let detail = match self.detail.map(|detail| one_line(&detail)) {
-            Some(detail) if !detail.is_empty() => head_and_tail(&detail, MAX_DETAIL),
+            Some(detail) if !detail.is_empty() => detail,
             _ => {
                 let gate = format!("eval={}", self.gate_ok);
                 match self.value {
@@ -126,7 +121,7 @@ impl Answer {
             value: self.value,
             metrics: self.metrics,
             detail,
-            output: self.output.map(|output| head_and_tail(&output, MAX_OUTPUT)),
+            output: self.output,
             ..Score::default()
         }
         .checked()

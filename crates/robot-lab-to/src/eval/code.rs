@@ -1,6 +1,6 @@
 //! The eval of code: a verify command that must exit 0, and a measure command whose number must get better.
 
-use super::commands::{ended, has_place, invalid, printed};
+use super::commands::{ended, invalid, printed, without_place};
 use super::goal::said;
 use super::measure::{self, Measurement};
 use super::score::Part;
@@ -44,7 +44,7 @@ impl Eval for Code {
     }
 
     async fn score(&self, cx: &EvalContext) -> Result<Score, StopReason> {
-        if let Err(gone) = has_place(cx) {
+        if let Some(gone) = without_place(cx) {
             return Ok(gone);
         }
         let mut score = Score {

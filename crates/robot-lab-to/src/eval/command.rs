@@ -1,8 +1,8 @@
 //! An eval that is a program of the user's: it reads what it is told as JSON, and answers with a score as JSON.
 
 use super::answer::{Answer, question};
-use super::commands::{ended, has_place, invalid, printed};
-use super::score::Part;
+use super::commands::{ended, invalid, printed, without_place};
+use super::score::{MAX_OUTPUT, Part};
 use super::{Eval, EvalContext, Score};
 use crate::iteration::StopReason;
 use crate::shell::{Shell, head_and_tail};
@@ -10,9 +10,6 @@ use async_trait::async_trait;
 use robot_exec::Output;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Most bytes of what the program printed that a robot is shown when the answer itself says nothing.
-const MAX_SAID: usize = 4_000;
 
 /// Where the program is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +50,7 @@ impl Eval for CommandEval {
     }
 
     async fn score(&self, cx: &EvalContext) -> Result<Score, StopReason> {
-        if let Err(gone) = has_place(cx) {
+        if let Some(gone) = without_place(cx) {
             return Ok(gone);
         }
         let what = (Part::Eval.name(), "eval");
@@ -81,7 +78,7 @@ impl Eval for CommandEval {
                     let said = output.stderr.text();
                     score.output = Some(match said.trim() {
                         "" => score.detail.clone(),
-                        _ => head_and_tail(&said, MAX_SAID),
+                        _ => head_and_tail(&said, MAX_OUTPUT),
                     });
                 }
                 Ok(score)

@@ -1,13 +1,10 @@
 //! What grading commands have in common: how their ends are read, and what becomes of a score that is none.
 
-use super::score::Part;
+use super::score::{MAX_OUTPUT, Part};
 use super::{EvalContext, Score};
 use crate::iteration::{StopKind, StopReason};
 use crate::shell::head_and_tail;
 use robot_exec::{ExecError, Output, Status};
-
-/// Bytes of the output that the robot reads when it repairs.
-pub(super) const MAX_OUTPUT: usize = 4_000;
 
 /// The output of a command that ran to some end of its own. At the baseline, one that cannot be run is a mistake of
 /// the user's.
@@ -67,13 +64,13 @@ pub(super) fn invalid(
     })
 }
 
-/// Whether the directory that the commands run in is there; a candidate may have removed it.
-pub(super) fn has_place(cx: &EvalContext) -> Result<(), Score> {
-    if cx.work_dir.is_dir() {
-        return Ok(());
-    }
-    Err(Score::fail(
-        "the directory that the commands run in is gone",
-        "the directory that the grading commands run in does not exist any more",
-    ))
+/// The score of a candidate that has removed the directory that the commands run in.
+pub(super) fn without_place(cx: &EvalContext) -> Option<Score> {
+    let gone = || {
+        Score::fail(
+            "the directory that the commands run in is gone",
+            "the directory that the grading commands run in does not exist any more",
+        )
+    };
+    (!cx.work_dir.is_dir()).then(gone)
 }

@@ -23,6 +23,9 @@ pub struct EvalSetup<'a> {
     pub shell: &'a Shell,
 }
 
+/// Longest name, in bytes.
+const MAX_NAME: usize = 100;
+
 type Maker = dyn Fn(&EvalSetup<'_>) -> Result<Arc<dyn Eval>, String> + Send + Sync;
 
 /// Evals by name: `null` and `code`, and those that are registered.
@@ -44,7 +47,7 @@ pub enum EvalError {
     },
     /// The name cannot be given.
     #[error(
-        "an eval cannot be named {0:?}: the name is taken, or it is empty or has a colon or a space in it"
+        "an eval cannot be named {0:?}: the name is taken, empty or too long, or has a colon or a space in it"
     )]
     Name(String),
     /// It cannot be made of this plan.
@@ -95,7 +98,9 @@ impl EvalRegistry {
         make: impl Fn(&EvalSetup<'_>) -> Result<Arc<dyn Eval>, String> + Send + Sync + 'static,
     ) -> Result<(), EvalError> {
         let name = name.into();
-        let odd = name.is_empty() || name.contains(|c: char| c == ':' || c.is_whitespace() || c.is_control());
+        let odd = name.is_empty()
+            || name.len() > MAX_NAME
+            || name.contains(|c: char| c == ':' || c.is_whitespace() || c.is_control());
         if odd || self.0.contains_key(&name) {
             return Err(EvalError::Name(name));
         }

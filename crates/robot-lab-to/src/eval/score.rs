@@ -1,9 +1,17 @@
 //! The verdict of an eval over one candidate, and what produced it.
 
+use crate::shell::head_and_tail;
 use robot_exec::{Output, Status};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
+
+/// Most metrics that are recorded, and most bytes of the name of one.
+pub(super) const MAX_METRICS: usize = 100;
+const MAX_NAME: usize = 200;
+/// Most bytes of the line for people, and of what the robot reads when it repairs.
+const MAX_DETAIL: usize = 1_000;
+pub(super) const MAX_OUTPUT: usize = 4_000;
 
 /// What an eval says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -90,11 +98,17 @@ impl Score {
         }
     }
 
-    /// The score with everything that is no finite number taken out, and nothing won where the gate failed. An eval
-    /// whose value is none has no value, and what has no value does not win.
+    /// The score within bounds, with everything that is no finite number taken out, and nothing won where the gate
+    /// failed. An eval whose value is none has no value, and what has no value does not win.
     pub(crate) fn checked(mut self) -> Self {
-        self.metrics.retain(|_, value| value.is_finite());
+        self.metrics
+            .retain(|name, value| value.is_finite() && name.len() <= MAX_NAME);
+        if let Some((first_beyond, _)) = self.metrics.iter().nth(MAX_METRICS) {
+            drop(self.metrics.split_off(&first_beyond.clone()));
+        }
         self.provenance.samples.retain(|value| value.is_finite());
+        self.detail = head_and_tail(&self.detail, MAX_DETAIL);
+        self.output = self.output.map(|output| head_and_tail(&output, MAX_OUTPUT));
         if self.value.is_some_and(|value| !value.is_finite()) {
             self = Self {
                 detail: format!("{} (the value is no finite number)", self.detail),
@@ -195,5 +209,23 @@ mod tests {
             ..Score::default()
         };
         assert_eq!(score.checked(), Score::default());
+    }
+
+    #[test]
+    fn whatever_an_eval_says_is_bounded() {
+        let names = (0..300).map(|n| format!("{n:03}")).chain(["x".repeat(201)]);
+        let score = Score {
+            metrics: names.map(|name| (name, 1.0)).collect(),
+            detail: "d".repeat(1 << 20),
+            output: Some("o".repeat(1 << 20)),
+            ..Score::pass("")
+        };
+        let checked = score.checked();
+        assert!(checked.gate_ok && checked.metrics.len() == MAX_METRICS);
+        assert_eq!(
+            checked.metrics.keys().next_back().map(String::as_str),
+            Some("099")
+        );
+        assert!(checked.detail.len() < 1_100 && checked.output.unwrap().len() < 4_100);
     }
 }

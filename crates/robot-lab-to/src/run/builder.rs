@@ -167,7 +167,7 @@ impl RunBuilder {
         let model = model.ok_or_else(|| missing("there is no model; give one with RunBuilder::model"))?;
         if place.host.iter().next().is_none() {
             return Err(missing(
-                "the environment is not known; give it with RunBuilder::host(std::env::vars_os())",
+                "the environment is not known; hand its variables over with RunBuilder::host",
             ));
         }
         if place.work_dir.as_os_str().is_empty() {

@@ -76,7 +76,7 @@ impl RealWorld {
             nonce: &nonce(),
             notes: &notes,
             failing: state.failing.as_deref(),
-            score: has_value.then(|| Standing {
+            score: has_value.then_some(Standing {
                 best: state.best,
                 parent: state.parent_value,
                 target: goal.target,

@@ -106,6 +106,7 @@ fn every_flag_in_the_documents_exists() {
         "--enable-auto-tool-choice",
         "--tool-call-parser",
         "--max-model-len",
+        "--example",
     ]
     .map(str::to_owned);
     for page in [
@@ -115,6 +116,8 @@ fn every_flag_in_the_documents_exists() {
         "docs/run-log.md",
         "docs/scripted-model.md",
         "docs/configuration.md",
+        "docs/evals.md",
+        "docs/library.md",
         "CHANGELOG.md",
     ] {
         let unknown: Vec<String> = flags(&document(page))
@@ -186,4 +189,57 @@ fn the_script_in_the_documents_plays() {
         "{}",
         finished.stdout
     );
+}
+
+#[test]
+fn the_eval_in_the_documents_decides() {
+    let repo = TestRepo::new();
+    repo.write("tools/score", block(&document("docs/evals.md"), "<!-- eval -->"));
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(repo.path().join("tools/score"), executable).unwrap();
+    repo.write("README.md", "# Notes\n\nTODO: one\nTODO: two\n");
+    repo.commit_all("start");
+    let mut env = TestEnvironment::new(env!("CARGO_BIN_EXE_robot-to"));
+    let script = env.root().join("script.yaml");
+    let turn = |content: &str, summary: &str| {
+        format!(
+            "  - calls:\n      - {{ tool: write, args: {{ path: README.md, content: \"{content}\" }} }}\n      \
+             - {{ tool: submit_iteration_result, args: {{ success: true, summary: {summary} }} }}\n"
+        )
+    };
+    let turns = [
+        turn("# Notes\\n\\nTODO: one and two\\n", "Join them"),
+        turn("Notes\\n", "Drop them"),
+        turn("# Notes\\n\\nOne and two.\\n", "Do them"),
+    ];
+    std::fs::write(&script, format!("turns:\n{}", turns.concat())).unwrap();
+    let finished = env.cwd(repo.path()).run([
+        "finish the pages".as_ref(),
+        "--eval".as_ref(),
+        "command:tools/score".as_ref(),
+        "--minimize".as_ref(),
+        "--target".as_ref(),
+        "0".as_ref(),
+        "--provider".as_ref(),
+        "script".as_ref(),
+        "--model".as_ref(),
+        script.as_os_str(),
+    ]);
+    finished.assert_code(0);
+    for said in [
+        "Reason:     target met: 0 TODOs left",
+        "Iterations: 2 (2 committed, 0 discarded)",
+    ] {
+        assert!(finished.stdout.contains(said), "{}", finished.stdout);
+    }
+    assert!(finished.stderr.contains("repair 1"), "{}", finished.stderr);
+}
+
+#[test]
+fn every_key_of_what_produced_a_score_is_documented() {
+    let known = serde_json::to_value(robot_lab_to::eval::Provenance::default()).unwrap();
+    let page = document("docs/run-log.md");
+    for key in known.as_object().unwrap().keys() {
+        assert!(page.contains(&format!("`{key}`")), "{key}");
+    }
 }

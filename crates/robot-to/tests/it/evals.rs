@@ -166,7 +166,7 @@ fn the_digest_of_one_command_is_that_of_what_it_printed() {
 }
 
 #[test]
-fn an_answer_that_is_no_score_never_wins() {
+fn case_71_an_answer_that_is_no_score_never_wins() {
     // Whatever is wrong with it, once there is a part named as here.
     let wrong = r#"cat >/dev/null
 if [ -e parts/nan ]; then echo '{"gate_ok": true, "value": NaN}'
@@ -278,7 +278,7 @@ fi"#;
 }
 
 #[test]
-fn an_eval_of_the_repository_is_locked_and_runs_as_it_was_committed() {
+fn case_61_an_eval_of_the_repository_is_locked_and_runs_as_it_was_committed() {
     let lab = lab([
         Reply::calls([
             bash(
