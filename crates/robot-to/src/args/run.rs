@@ -46,7 +46,8 @@ pub(crate) struct RunArgs {
         help_heading = "Grading"
     )]
     pub(crate) verify: Option<String>,
-    /// Time that the verify command may take: seconds, or 90m, 8h. The commit that a run starts from is graded first
+    /// Time that the verify command, or the program of --eval, may take: seconds, or 90m, 8h. The commit that a run
+    /// starts from is graded first
     #[arg(long, value_name = "TIME", default_value = "600", value_parser = seconds, help_heading = "Grading")]
     pub(crate) verify_timeout: Duration,
     /// What grades: `code`, the verify and measure commands; `null`, the robot's word; or `command:PATH`, a program of
