@@ -11,7 +11,7 @@
 use async_trait::async_trait;
 use robot_lab::{Abort, Hook, HookCx, Model, ModelError, ModelReply, ModelRequest};
 use robot_lab::{NextModel, NextTool, ToolCall, ToolOutcome, ToolPart};
-use robot_lab_providers::{GenaiModel, ModelConfig, ScriptModel, key_variable};
+use robot_lab_providers::{HttpModel, ModelConfig, ScriptModel, key_variable};
 use robot_lab_to::iteration::StopReason;
 use robot_lab_to::{Halt, Run, RunReport};
 use std::error::Error;
@@ -206,7 +206,7 @@ impl Chosen {
         }
         let key = config.api_key.clone();
         Ok(Self {
-            model: Arc::new(GenaiModel::new(config)?),
+            model: Arc::new(HttpModel::new(config)?),
             said,
             key,
         })

@@ -254,8 +254,11 @@ fn a_program_without_a_score_for_the_base_is_a_mistake_of_the_user() {
             &["--eval", "null", "--verify", "true"],
             "leave out one of the two",
         ),
-        (&["--target", "3"], "needs a number"),
-        (&["--eval", "null", "--minimize"], "needs a number"),
+        (&["--target", "3"], "--target needs --measure or --eval"),
+        (
+            &["--eval", "null", "--minimize"],
+            "--minimize needs --measure or --eval",
+        ),
     ] {
         let refused = lab.refuse(flags);
         assert!(refused.stderr.contains(said), "{flags:?}: {}", refused.stderr);
