@@ -125,16 +125,16 @@ impl ModelServer {
         lock(&self.shared.others).clone()
     }
 
-    /// Waits until there are `count` chat requests, and fails the test when they take longer than `limit`.
+    /// Waits until there are `count` chat requests, each with its reply picked, and fails the test when they take longer than `limit`.
     pub fn wait_for_requests(&self, count: usize, limit: Duration) {
-        let chats = lock(&self.shared.chats);
-        let (chats, _) = self
+        let picked = lock(&self.shared.picked);
+        let (picked, _) = self
             .shared
             .arrival
-            .wait_timeout_while(chats, limit, |chats| chats.len() < count)
+            .wait_timeout_while(picked, limit, |picked| *picked < count)
             .unwrap_or_else(PoisonError::into_inner);
-        let arrived = chats.len();
-        drop(chats);
+        let arrived = *picked;
+        drop(picked);
         assert!(
             arrived >= count,
             "{arrived} of {count} requests arrived within {limit:?}"
@@ -219,6 +219,8 @@ struct Shared {
     script: Script,
     key: Mutex<Option<String>>,
     chats: Mutex<Vec<Request>>,
+    /// How many of them have their reply.
+    picked: Mutex<usize>,
     arrival: Condvar,
     others: Mutex<Vec<Request>>,
     violations: Mutex<Vec<String>>,
@@ -236,10 +238,18 @@ impl Shared {
     /// Notes a request and picks the reply to it.
     fn reply_to(&self, request: &Request) -> Reply {
         let chat = Dialect::of(request);
+        let reply = self.pick(request, chat);
+        if chat.is_some() {
+            *lock(&self.picked) += 1;
+            self.arrival.notify_all();
+        }
+        reply
+    }
+
+    fn pick(&self, request: &Request, chat: Option<Dialect>) -> Reply {
         let label = if chat.is_some() {
             let mut chats = lock(&self.chats);
             chats.push(request.clone());
-            self.arrival.notify_all();
             format!("request {}", chats.len())
         } else {
             lock(&self.others).push(request.clone());
