@@ -97,6 +97,8 @@ pub struct Plan {
     pub env: Vec<String>,
     /// Keep workspace and bench at the end.
     pub keep_workspace: bool,
+    /// What the user wants every robot to know, besides the objective.
+    pub instructions: Option<String>,
 }
 
 impl Default for Plan {
@@ -120,6 +122,7 @@ impl Default for Plan {
             max_file_bytes: 50 * 1024 * 1024,
             env: Vec::new(),
             keep_workspace: false,
+            instructions: None,
         }
     }
 }

@@ -1,14 +1,29 @@
 //! What the robot is told. The stable part is the system prompt, so that providers can cache it; the changing part is
 //! the first message of each iteration. What robots wrote earlier is fenced and labelled as data.
 
+mod listing;
+mod project;
+
+pub use listing::listing;
+pub use project::{MAX_INSTRUCTIONS, Project};
+
 use crate::commit_message::one_line;
 use crate::notes::digest;
+use crate::shell::head_and_tail;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, context};
 use std::path::Path;
 
 /// Bytes of the notes that a prompt holds: 6,000 tokens at four bytes each.
 const NOTES_BUDGET: usize = 24_000;
+/// Bytes of the objective, which are all that a run takes.
+const OBJECTIVE_BUDGET: usize = 20_000;
+/// Bytes of a command, of a condition, and of what a command printed.
+const TEXT_BUDGET: usize = 4_000;
+/// Bytes of a path.
+const PATH_BUDGET: usize = 400;
+/// Most locked files that are named.
+const MAX_LOCKED: usize = 30;
 
 /// Writes prompts. The templates are part of the program, and a test renders each of them.
 pub struct Prompts {
@@ -32,6 +47,8 @@ pub struct Facts<'a> {
     pub conventional: bool,
     /// The condition that ends the run when the robot judges it met.
     pub stop_when: Option<&'a str>,
+    /// What is known of the project.
+    pub project: &'a Project,
 }
 
 /// What is new in an iteration.
@@ -45,6 +62,8 @@ pub struct Situation<'a> {
     pub nonce: &'a str,
     /// The notes, whole.
     pub notes: &'a str,
+    /// Where the robot finds the whole of them.
+    pub notes_file: Option<&'a Path>,
     /// What the verify command says before any work, when it fails.
     pub failing: Option<&'a str>,
     /// How the measure stands, in a measured run.
@@ -102,14 +121,18 @@ impl Prompts {
         self.render(
             "system",
             context! {
-                objective => one_line(facts.objective),
-                verify_command => facts.verify_command,
-            measure => facts.measure.map(|(command, _)| command),
-            direction => facts.measure.map(|(_, minimize)| if minimize { "lower" } else { "higher" }),
-                eval => facts.eval,
-                stop_when => facts.stop_when,
-                locked => facts.locked.to_vec(),
+                objective => head_and_tail(&one_line(facts.objective), OBJECTIVE_BUDGET),
+                verify_command => facts.verify_command.map(shown),
+                measure => facts.measure.map(|(command, _)| shown(command)),
+                direction => facts.measure.map(|(_, minimize)| if minimize { "lower" } else { "higher" }),
+                eval => facts.eval.map(short),
+                stop_when => facts.stop_when.map(shown),
+                locked => facts.locked.iter().take(MAX_LOCKED).map(|path| short(path)).collect::<Vec<_>>(),
                 conventional => facts.conventional,
+                mark => facts.project.mark.as_str(),
+                instructions => facts.project.instructions.as_deref().map(|text| head_and_tail(text, MAX_INSTRUCTIONS)),
+                agents => facts.project.agents.as_deref(),
+                files => facts.project.files.as_deref(),
             },
         )
     }
@@ -124,7 +147,8 @@ impl Prompts {
                 work_dir => now.work_dir.display().to_string(),
                 nonce => now.nonce,
                 notes => (!notes.is_empty()).then_some(notes),
-                failing => now.failing,
+                notes_file => now.notes_file.map(|path| path.display().to_string()),
+                failing => now.failing.map(shown),
                 score => now.score.as_ref().map(|score| context! {
                     best => score.best.map(|value| value.to_string()),
                     parent => score.parent.map(|value| value.to_string()),
@@ -144,17 +168,17 @@ impl Prompts {
 
     /// Orders a robot that ran into a limit to submit.
     pub fn order(&self, limit: &str) -> Result<String, PromptError> {
-        self.render("order", context! { limit })
+        self.render("order", context! { limit => short(limit) })
     }
 
     /// Lets a robot repair a failed gate.
     pub fn repair(&self, nonce: &str, output: &str) -> Result<String, PromptError> {
-        self.render("repair", context! { nonce, output })
+        self.render("repair", context! { nonce, output => shown(output) })
     }
 
     /// Tells of a change that hooks refused, which lies in the workspace.
     pub fn carried(&self, nonce: &str, output: &str) -> Result<String, PromptError> {
-        self.render("carried", context! { nonce, output })
+        self.render("carried", context! { nonce, output => shown(output) })
     }
 
     fn render(&self, name: &str, values: minijinja::Value) -> Result<String, PromptError> {
@@ -162,70 +186,18 @@ impl Prompts {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn system_prompt() {
-        let prompts = Prompts::new().unwrap();
-        let facts = Facts {
-            objective: "make the tests pass",
-            verify_command: Some("sh test.sh"),
-            measure: Some(("sh count.sh", true)),
-            eval: Some("the eval `taste`"),
-            locked: &["test.sh".to_owned()],
-            conventional: true,
-            stop_when: Some("all tests pass"),
-        };
-        insta::assert_snapshot!(prompts.system(&facts).unwrap());
-        let bare = Facts {
-            objective: "tidy up",
-            verify_command: None,
-            measure: None,
-            eval: None,
-            locked: &[],
-            conventional: false,
-            stop_when: None,
-        };
-        insta::assert_snapshot!("system_prompt_bare", prompts.system(&bare).unwrap());
-    }
-
-    #[test]
-    fn messages() {
-        let prompts = Prompts::new().unwrap();
-        let now = Situation {
-            iteration: 2,
-            work_dir: Path::new("/state/robot-0"),
-            nonce: "f00d",
-            notes: "# x\n\n### Iteration 1 [FAIL]\n\n**Summary:** tried\n",
-            failing: Some("1 of 3 tests failed"),
-            score: Some(Standing {
-                best: Some(84.0),
-                parent: Some(84.0),
-                target: Some(90.0),
-                minimize: false,
-                since_improvement: 3,
-                committed: true,
-            }),
-        };
-        let first = Situation {
-            iteration: 1,
-            notes: "",
-            failing: None,
-            score: None,
-            ..now.clone()
-        };
-        let all = [
-            prompts.iteration(&first).unwrap(),
-            prompts.iteration(&now).unwrap(),
-            prompts.nudge().unwrap(),
-            prompts.order("tool call limit reached (100)").unwrap(),
-            prompts.repair("f00d", "verify=false (exit 1)\nboom").unwrap(),
-            prompts
-                .carried("f00d", "pre-commit refuses the commit\nline 3 is too long")
-                .unwrap(),
-        ];
-        insta::assert_snapshot!(all.join("\n=====\n"));
-    }
+/// A command, or what one printed, within its budget.
+fn shown(text: &str) -> String {
+    head_and_tail(text, TEXT_BUDGET)
 }
+
+/// One line of limited length.
+fn short(text: &str) -> String {
+    let line = one_line(text);
+    let end = line.floor_char_boundary(PATH_BUDGET.min(line.len()));
+    let mark = if end < line.len() { "…" } else { "" };
+    format!("{}{mark}", line.get(..end).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,11 +8,11 @@ use crate::eval::EvalRegistry;
 use crate::git_hooks::GitHooks;
 use crate::guard::Locked;
 use crate::log::{Journal, Observer};
-use crate::prompt::{Facts, Prompts};
+use crate::prompt::{Facts, Project, Prompts};
 use crate::settings::{Place, Plan};
 use crate::shell::Shell;
 use crate::worker::{Extras, RobotWorker, Worker};
-use crate::workspace::{Branch, Checkout, Ledger, Oid, RunRepo, UserHooks};
+use crate::workspace::{Branch, Checkout, Ledger, Oid, RunRepo, UserHooks, ZoneError};
 use crate::world::RealWorld;
 use jiff::Timestamp;
 use robot_exec::{Env, Exec};
@@ -109,6 +109,10 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         .take(MAX_NAMED)
         .map(|path| path.display().to_string())
         .collect();
+    let files = zones.list(&base).await.map_err(ZoneError::from)?;
+    let project = Project::read(&zones, &base, &files, plan.instructions.as_deref(), id.as_str())
+        .await
+        .map_err(ZoneError::from)?;
     let prompts = Prompts::new()?;
     let system = prompts.system(&Facts {
         objective: &plan.objective,
@@ -121,6 +125,7 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         stop_when: plan.policy.stop_when.as_deref(),
         locked: &protected,
         conventional: plan.policy.commit_format == CommitFormat::Conventional,
+        project: &project,
     })?;
     let state = journal.state();
     let file = RunFile {

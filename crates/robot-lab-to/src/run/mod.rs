@@ -100,7 +100,9 @@ impl Run {
         let halt = &halt;
         plan.bound();
         // It becomes the name of a branch, and is written in places that are not the log.
-        plan.objective = Redactor::new(place.secrets.iter().cloned()).text(plan.objective);
+        let redactor = Redactor::new(place.secrets.iter().cloned());
+        plan.objective = redactor.text(plan.objective);
+        plan.instructions = plan.instructions.map(|text| redactor.text(text));
         let mut policy = plan.policy.clone();
         if plan.goal.target.is_some() {
             // What is measured is not for the robot to judge.
@@ -211,7 +213,12 @@ async fn finish(mut world: RealWorld, run_id: RunId, reason: StopReason) -> RunR
 /// Removes what is of no use once a run is over. What there is no time for stays, and harms nothing.
 async fn tidy(world: &RealWorld) {
     let work = world.zones.work().clone();
-    let mut paths = vec![work.visible_git(), work.tmp(), world.bench.path().to_owned()];
+    let mut paths = vec![
+        work.visible_git(),
+        work.tmp(),
+        work.notes(),
+        world.bench.path().to_owned(),
+    ];
     if !world.holds_work {
         paths.push(world.workspace.path().to_owned());
     }

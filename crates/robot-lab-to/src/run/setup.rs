@@ -7,6 +7,7 @@ use crate::event::{Event, Key, LOG_VERSION, Redactor};
 use crate::iteration::{StopKind, StopReason};
 use crate::log::Journal;
 use crate::notes;
+use crate::prompt::MAX_INSTRUCTIONS;
 use crate::settings::{Place, Plan};
 use crate::workspace::{self, Branch, CommitSpec, Git, Ledger, Oid, RunRepo, WorkDir};
 use crate::world::RealWorld;
@@ -14,8 +15,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Longest objective, in bytes.
+/// Longest objective, and longest command, in bytes.
 const MAX_OBJECTIVE: usize = 20_000;
+const MAX_COMMAND: usize = 20_000;
 
 /// Why a run did not begin. The repository is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -311,6 +313,27 @@ pub(super) fn check(plan: &Plan) -> Result<(), StartError> {
         return configuration(
             "a target, a direction or a smallest change needs a number: give a measure command or an eval that has a value",
         );
+    }
+    let measure = plan.measure.as_ref().map(|measure| &measure.command);
+    for (what, text) in [
+        ("verify command", plan.verify_command.as_ref()),
+        ("measure command", measure),
+        ("stop condition", plan.policy.stop_when.as_ref()),
+    ] {
+        if text.is_some_and(|text| text.len() > MAX_COMMAND) {
+            return Err(StartError::Configuration(format!(
+                "the {what} is longer than {MAX_COMMAND} bytes; put it into a file of the repository"
+            )));
+        }
+    }
+    if plan
+        .instructions
+        .as_ref()
+        .is_some_and(|text| text.len() > MAX_INSTRUCTIONS)
+    {
+        return Err(StartError::Configuration(format!(
+            "the instructions are longer than {MAX_INSTRUCTIONS} bytes; put the details into a file of the repository"
+        )));
     }
     Ok(())
 }

@@ -17,6 +17,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 /// visible.git/    what robots may read: the latest ancestors of the base, accepted commits
 /// index/NAME      the private index of a checkout
 /// checkouts/NAME  a workspace of a robot, or a bench
+/// notes.md        a copy of the notes, for robots to read
 /// tmp/, trash/    packs on their way, directories about to be removed
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +103,12 @@ impl WorkDir {
     #[must_use]
     pub fn index(&self, name: &str) -> PathBuf {
         self.path.join("index").join(name)
+    }
+
+    /// The copy of the notes that robots read.
+    #[must_use]
+    pub fn notes(&self) -> PathBuf {
+        self.path.join("notes.md")
     }
 
     /// A directory for files that live only for one call.

@@ -67,6 +67,13 @@ impl RealWorld {
             });
             String::new()
         });
+        let notes_file = notes::copy_for_robots(&self.dir.notes(), self.zones.work())
+            .map_err(|error| {
+                self.journal.note(Event::Notice {
+                    message: format!("robots get no copy of the notes: {error}"),
+                });
+            })
+            .ok();
         let goal = self.plan.goal;
         // An eval of the user's may do without.
         let has_value = self.plan.measure.is_some() || state.best.is_some() || goal.target.is_some();
@@ -75,6 +82,7 @@ impl RealWorld {
             work_dir: &work_dir,
             nonce: &nonce(),
             notes: &notes,
+            notes_file: notes_file.as_deref(),
             failing: state.failing.as_deref(),
             score: has_value.then_some(Standing {
                 best: state.best,

@@ -116,6 +116,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TEXT", help_heading = "When to stop")]
     pub(crate) stop_when: Option<String>,
 
+    /// A text file that is added to what every robot is told. The repository's AGENTS.md is told anyway
+    #[arg(long, value_name = "FILE", help_heading = "The robot")]
+    pub(crate) instructions: Option<PathBuf>,
     /// Tool calls that a robot may make in one iteration
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..),
           help_heading = "The robot")]

@@ -1,5 +1,6 @@
 //! `robot-to OBJECTIVE`: from flags to a run, and from its report to a summary.
 
+mod instructions;
 mod model;
 mod objective;
 
@@ -42,6 +43,7 @@ pub(crate) async fn run(
     let cwd = current_dir()?;
     let mut plan = Plan::new(objective::objective(&start_args)?);
     apply(&args, &mut plan, &|_| true)?;
+    instruct(&mut plan, &args, &cwd, &|_| true)?;
     let place = place(&args, &plan, &cwd, keys)?;
     let model = model::choose(&plan, &cwd, keys, observer(&args, &place))?;
     let run = Run::builder(plan.objective.clone());
@@ -61,6 +63,7 @@ pub(crate) async fn resume(
     let mut plan = past.plan().clone();
     // Not what files and variables say: a run goes on as it was.
     apply(&args, &mut plan, &|flag| written(matches, flag))?;
+    instruct(&mut plan, &args, &cwd, &|flag| written(matches, flag))?;
     let place = place(&args, &plan, &cwd, keys)?;
     let model = model::choose(&plan, &cwd, keys, observer(&args, &place))?;
     start(
@@ -85,6 +88,19 @@ fn apply(args: &RunArgs, plan: &mut Plan, given: &dyn Fn(&str) -> bool) -> Resul
         .hint("what is set, and where: robot-to config")),
         None => Ok(()),
     }
+}
+
+/// Reads the instructions, when a file of them is named, into the plan.
+fn instruct(
+    plan: &mut Plan,
+    args: &RunArgs,
+    cwd: &Path,
+    given: &dyn Fn(&str) -> bool,
+) -> Result<(), CliError> {
+    if let Some(file) = args.instructions.as_ref().filter(|_| given("instructions")) {
+        plan.instructions = Some(instructions::read(file, cwd)?);
+    }
+    Ok(())
 }
 
 fn place(args: &RunArgs, plan: &Plan, cwd: &Path, keys: &Keys) -> Result<Place, CliError> {

@@ -28,6 +28,7 @@ mod overhead;
 mod places;
 mod plain_user;
 mod processes;
+mod prompt;
 mod providers;
 mod real_input;
 mod regressions;
