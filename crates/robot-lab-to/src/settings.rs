@@ -6,6 +6,7 @@
 use crate::eval::{CODE, Goal, Measure, NULL};
 use crate::iteration::Policy;
 use crate::workspace::HostEnv;
+pub use crate::world::BenchCache;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -99,6 +100,16 @@ pub struct Plan {
     pub keep_workspace: bool,
     /// What the user wants every robot to know, besides the objective.
     pub instructions: Option<String>,
+    /// The command that makes a new checkout ready for work, in ignored files.
+    pub setup: Option<String>,
+    /// How long it may take.
+    pub setup_timeout: Duration,
+    /// Ignored files of the user's checkout that are copied: patterns of git from the top of the repository.
+    pub copy: Vec<String>,
+    /// Whether the run starts from the user's uncommitted changes.
+    pub include_dirty: bool,
+    /// Which ignored files the bench has when it grades.
+    pub bench_cache: BenchCache,
 }
 
 impl Default for Plan {
@@ -123,6 +134,11 @@ impl Default for Plan {
             env: Vec::new(),
             keep_workspace: false,
             instructions: None,
+            setup: None,
+            setup_timeout: Duration::from_secs(1_800),
+            copy: Vec::new(),
+            include_dirty: false,
+            bench_cache: BenchCache::default(),
         }
     }
 }

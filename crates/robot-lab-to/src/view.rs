@@ -41,6 +41,8 @@ impl RunView {
             Event::AgentStarted { .. } | Event::ToolFinished { .. } => self.doing = "thinking",
             Event::ToolStarted { .. } => self.doing = "working",
             Event::SnapshotStarted { .. } => self.doing = "taking a snapshot",
+            Event::SetupStarted { .. } => self.doing = "setting up",
+            Event::SetupFinished { place, .. } if place == "bench" => self.doing = "grading",
             Event::EvalStarted { .. } => self.doing = "grading",
             Event::HooksStarted { .. } => self.doing = "asking the hooks",
             Event::CommitStarted { .. } => self.doing = "committing",

@@ -91,7 +91,7 @@ impl From<StartError> for CliError {
             | StartError::Repository(_)
             | StartError::Branch(_) => Exit::Configuration,
             StartError::Halted(reason) => Exit::of(reason, 0),
-            StartError::Zone(_) | StartError::Io { .. } => Exit::Environment,
+            StartError::Zone(_) | StartError::Io { .. } | StartError::NoSpace { .. } => Exit::Environment,
             StartError::Lock(LockError::MatchesNothing(_)) => Exit::Configuration,
             StartError::Lock(_) => Exit::Environment,
             StartError::Prompt(_) => Exit::Internal,

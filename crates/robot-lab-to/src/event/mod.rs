@@ -319,6 +319,18 @@ pub enum Event {
         output: String,
         elapsed_ms: u64,
     },
+    /// The setup command begins. `locks` are the lock files that changed since it succeeded.
+    #[serde(rename = "setup:start")]
+    SetupStarted { place: String, locks: Vec<String> },
+    /// The setup command ended.
+    #[serde(rename = "setup:finish")]
+    SetupFinished {
+        place: String,
+        ok: bool,
+        detail: String,
+        output: String,
+        elapsed_ms: u64,
+    },
     /// Something that the user should know.
     #[serde(rename = "notice")]
     Notice { message: String },

@@ -378,6 +378,8 @@ impl RunState {
             | Event::ModelFailed { .. }
             | Event::ToolStarted { .. }
             | Event::ToolFinished { .. }
+            | Event::SetupStarted { .. }
+            | Event::SetupFinished { .. }
             | Event::Notice { .. } => {}
         }
     }

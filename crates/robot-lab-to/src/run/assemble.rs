@@ -1,7 +1,7 @@
 //! Puts the parts of a run together: the same for a new run and for one that goes on.
 
 use super::grader::{Around, Grader, choose};
-use super::{Halt, RunDir, RunFile, RunId, STATE_VERSION, StartError};
+use super::{Halt, RunDir, RunFile, RunId, STATE_VERSION, StartError, checkouts};
 use crate::clock::Clock;
 use crate::commit_message::CommitFormat;
 use crate::eval::EvalRegistry;
@@ -13,7 +13,7 @@ use crate::settings::{Place, Plan};
 use crate::shell::Shell;
 use crate::worker::{Extras, RobotWorker, Worker};
 use crate::workspace::{Branch, Checkout, Ledger, Oid, RunRepo, UserHooks, ZoneError};
-use crate::world::RealWorld;
+use crate::world::{CacheState, Furnished, Furnishing, RealWorld};
 use jiff::Timestamp;
 use robot_exec::{Env, Exec};
 use robot_lab::{Model, TokenBudget};
@@ -25,6 +25,9 @@ use tokio::time::Instant;
 
 /// Most locked files that a prompt names.
 const MAX_NAMED: usize = 30;
+
+/// The checkout that robots work in.
+pub(super) const WORKSPACE: &str = "robot-0";
 
 /// What a run works with that is no setting.
 pub(super) struct With {
@@ -72,7 +75,24 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         ledger,
         zones,
     } = parts;
-    let workspace = Checkout::create(&zones, "robot-0").await?;
+    let files = zones.list(&base).await.map_err(ZoneError::from)?;
+    let run_dir = ledger.top().join(&place.run_dir);
+    let cancel = halt.soft().child_token();
+    let carry = checkouts::choose(&plan, &ledger, &zones, &run_dir, &files, &journal, &cancel).await?;
+    checkouts::check_space(&place, &run_dir, &files, carry.as_deref())?;
+    let furnishing = Furnishing {
+        shell: shell(&place, &plan.env, "/bin/sh".into()),
+        carry,
+        workspace: Furnished::default(),
+        bench: Furnished::default(),
+    };
+    // What an earlier process graded in the bench is not known.
+    let cache = if branch.is_some() {
+        CacheState::unknown()
+    } else {
+        CacheState::default()
+    };
+    let workspace = Checkout::create(&zones, WORKSPACE).await?;
     let bench = Checkout::create(&zones, "bench").await?;
     let around = Around {
         place: &place,
@@ -109,7 +129,6 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         .take(MAX_NAMED)
         .map(|path| path.display().to_string())
         .collect();
-    let files = zones.list(&base).await.map_err(ZoneError::from)?;
     let project = Project::read(&zones, &base, &files, plan.instructions.as_deref(), id.as_str())
         .await
         .map_err(ZoneError::from)?;
@@ -159,6 +178,8 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         branch,
         workspace,
         bench,
+        furnishing,
+        cache,
         worker,
         eval,
         budget,

@@ -3,7 +3,10 @@
 mod assemble;
 mod builder;
 mod grader;
+mod checkouts;
+mod dirty;
 mod halt;
+mod hints;
 mod id;
 mod logged;
 mod past;
@@ -217,6 +220,7 @@ async fn tidy(world: &RealWorld) {
         work.visible_git(),
         work.tmp(),
         work.notes(),
+        work.bench_cache(),
         world.bench.path().to_owned(),
     ];
     if !world.holds_work {

@@ -2,7 +2,7 @@
 //! the counters that end a run begin anew.
 
 use super::assemble::{Parts, With, assemble, work_dir};
-use super::setup::{at, check};
+use super::setup::{at, check, not_begun, not_ready};
 use super::{Halt, Past, Run, RunId, StartError};
 use crate::driver::World as _;
 use crate::event::{Event, Record, Redactor};
@@ -68,6 +68,10 @@ impl Run {
         })
         .await?;
         settle(&mut world, &state, announced).await?;
+        world.restore_cache(&tip).await.map_err(not_begun)?;
+        let ready = world.furnish_all(&tip).await;
+        ready.map_err(not_ready)?;
+        world.save_cache().await;
         let resumed = Event::RunResumed {
             run_id: id.to_string(),
             branch: world.file.branch.clone(),

@@ -1,7 +1,8 @@
 //! Sets a new run up: finds the repository, makes the zones, grades the base, and only then makes the branch.
 
-use super::assemble::{Parts, With, assemble, work_dir};
-use super::{Halt, Run, RunDir, RunId, slug};
+use super::assemble::{Parts, WORKSPACE, With, assemble, work_dir};
+use super::dirty::commit_dirty;
+use super::{Halt, Run, RunDir, RunId, hints, slug};
 use crate::eval::{Goal, Score};
 use crate::event::{Event, Key, LOG_VERSION, Redactor};
 use crate::iteration::{StopKind, StopReason};
@@ -10,7 +11,7 @@ use crate::notes;
 use crate::prompt::MAX_INSTRUCTIONS;
 use crate::settings::{Place, Plan};
 use crate::workspace::{self, Branch, CommitSpec, Git, Ledger, Oid, RunRepo, WorkDir};
-use crate::world::RealWorld;
+use crate::world::{RealWorld, Unfurnished};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,6 +49,21 @@ pub enum StartError {
     /// A signal or the environment came between.
     #[error("{}; nothing of the run is left", .0.text)]
     Halted(StopReason),
+    /// The disk is too full.
+    #[error(
+        "{} has {free} MiB free, and a run here needs {needed} MiB to begin; nothing of it is left; make room, or choose \
+         another place with {flag}", path.display()
+    )]
+    NoSpace {
+        /// Where.
+        path: PathBuf,
+        /// What moves it.
+        flag: &'static str,
+        /// What is free, in MiB.
+        free: u64,
+        /// What is needed, in MiB.
+        needed: u64,
+    },
     /// The locked files cannot be resolved.
     #[error("{0}; nothing was changed")]
     Lock(#[from] crate::guard::LockError),
@@ -65,6 +81,8 @@ struct Traces {
     run_dir: PathBuf,
     dir: RunDir,
     work: Option<WorkDir>,
+    /// The commit of the uncommitted changes, which the user's repository does not have yet, and its parent.
+    dirty: Option<(Oid, Oid)>,
 }
 
 impl Run {
@@ -88,6 +106,7 @@ impl Run {
             run_dir,
             dir,
             work: None,
+            dirty: None,
         };
         let prepared = tokio::select! {
             prepared = prepare(place, plan, with, halt, &git, ledger, &id, &mut traces) => prepared,
@@ -118,7 +137,7 @@ async fn prepare(
     with: With,
     halt: &Halt,
     git: &Git,
-    ledger: Ledger,
+    mut ledger: Ledger,
     id: &RunId,
     traces: &mut Traces,
 ) -> Result<(RealWorld, Oid, Score), StartError> {
@@ -142,8 +161,27 @@ async fn prepare(
     }
     let work = WorkDir::create(&work_dir(&place.work_dir, id)).map_err(at(&place.work_dir))?;
     traces.work = Some(work.clone());
+    let head = ledger.base().clone();
+    let zones = RunRepo::create(git, &ledger, &work, &head).await?;
+    if plan.include_dirty {
+        let (at, cancel) = (journal.now().as_second(), halt.soft().child_token());
+        let made = commit_dirty(&plan, &ledger, &zones, WORKSPACE, id, at, &cancel).await?;
+        if let Some((commit, paths)) = made {
+            let changes = if paths == 1 { "change is" } else { "changes are" };
+            journal.note(Event::Notice {
+                message: format!(
+                    "{paths} uncommitted {changes} the commit {} on top of {}, which the run starts from; your checkout \
+                     stays as it is",
+                    commit.short(),
+                    head.short()
+                ),
+            });
+            ledger.start_from(commit.clone());
+            traces.ledger = ledger.clone();
+            traces.dirty = Some((commit, head));
+        }
+    }
     let base = ledger.base().clone();
-    let zones = RunRepo::create(git, &ledger, &work, &base).await?;
     let base_tree = zones.tree_of(&base).await.map_err(workspace::ZoneError::from)?;
     if plan.sign {
         try_to_sign(&zones, &ledger, &base, &base_tree).await?;
@@ -164,9 +202,22 @@ async fn prepare(
         zones,
     })
     .await?;
-    let baseline = world.baseline(&base_tree).await.map_err(not_begun)?;
-    world.try_hooks(&base_tree).await.map_err(not_begun)?;
-    Ok((world, base_tree, baseline))
+    let ready = world.furnish_all(&world.file.base.clone()).await;
+    ready.map_err(not_ready)?;
+    match world.baseline(&base_tree).await {
+        Ok(baseline) => {
+            world.try_hooks(&base_tree).await.map_err(not_begun)?;
+            Ok((world, base_tree, baseline))
+        }
+        Err(mut reason) => {
+            if reason.kind == StopKind::Configuration
+                && let Some(hint) = hints::missing(&world.plan, &world.ledger).await
+            {
+                reason.text = format!("{}; {hint}", reason.text.trim_end());
+            }
+            Err(not_begun(reason))
+        }
+    }
 }
 
 /// Signs a commit that nothing will point to, so that a key that cannot be used ends the run before it begins.
@@ -204,6 +255,9 @@ async fn begin(
     let log = world.dir.log();
     let notes = notes::header(&run_id, &world.journal.redact(world.plan.objective.clone()));
     notes::append(&world.dir.notes(), &notes).map_err(at(&world.dir.notes()))?;
+    if let Some((commit, head)) = &traces.dirty {
+        world.ledger.take_objects(&world.zones, commit, head).await?;
+    }
     let branch = world
         .ledger
         .create_branch(&format!("{}-{run_id}", slug(&world.plan.objective)))
@@ -234,6 +288,11 @@ async fn begin(
         baseline,
     );
     world.journal.append(eval).map_err(at(&log))?;
+    if !baseline.gate_ok
+        && let Some(message) = hints::missing(&world.plan, &world.ledger).await
+    {
+        world.journal.note(Event::Notice { message });
+    }
     let state = world.journal.state();
     world
         .save(&state, None)
@@ -314,10 +373,18 @@ pub(super) fn check(plan: &Plan) -> Result<(), StartError> {
             "a target, a direction or a smallest change needs a number: give a measure command or an eval that has a value",
         );
     }
+    if plan
+        .setup
+        .as_ref()
+        .is_some_and(|command| command.trim().is_empty())
+    {
+        return configuration("the setup command is empty; leave it out when nothing is to be set up");
+    }
     let measure = plan.measure.as_ref().map(|measure| &measure.command);
     for (what, text) in [
         ("verify command", plan.verify_command.as_ref()),
         ("measure command", measure),
+        ("setup command", plan.setup.as_ref()),
         ("stop condition", plan.policy.stop_when.as_ref()),
     ] {
         if text.is_some_and(|text| text.len() > MAX_COMMAND) {
@@ -359,6 +426,7 @@ fn create_dir(run_dir: &Path, mut id: impl FnMut() -> RunId) -> Result<(RunId, R
 fn notices(plan: &Plan, ledger: &Ledger) -> Vec<String> {
     let mut notices = Vec::new();
     match ledger.dirty_paths() {
+        _ if plan.include_dirty => {}
         0 => {}
         1 => notices.push("1 uncommitted change is not part of the run; it stays as it is".into()),
         n => notices.push(format!(
@@ -385,6 +453,10 @@ pub(super) fn not_begun(reason: StopReason) -> StartError {
         StopKind::Configuration => StartError::Configuration(reason.text),
         _ => StartError::Halted(reason),
     }
+}
+
+pub(super) fn not_ready(failed: Unfurnished) -> StartError {
+    not_begun(failed.into_reason(|text| StopReason::new(StopKind::Configuration, text)))
 }
 
 pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> StartError {

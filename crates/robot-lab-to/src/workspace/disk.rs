@@ -18,6 +18,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 /// index/NAME      the private index of a checkout
 /// checkouts/NAME  a workspace of a robot, or a bench
 /// notes.md        a copy of the notes, for robots to read
+/// bench-cache/    ignored files of the bench, put aside
 /// tmp/, trash/    packs on their way, directories about to be removed
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,6 +110,12 @@ impl WorkDir {
     #[must_use]
     pub fn notes(&self) -> PathBuf {
         self.path.join("notes.md")
+    }
+
+    /// The ignored files of the bench as the last accepted grade left them.
+    #[must_use]
+    pub fn bench_cache(&self) -> PathBuf {
+        self.path.join("bench-cache")
     }
 
     /// A directory for files that live only for one call.

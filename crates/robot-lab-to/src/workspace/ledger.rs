@@ -247,9 +247,7 @@ impl Ledger {
             let branch = branch.name.clone();
             return Err(AcceptError::CheckedOut { branch, worktree });
         }
-        let pack = zones.pack(commit, old).await?;
-        let unpack = self.call().args(["unpack-objects", "-q", "--strict"]);
-        unpack.stdin_file(pack).timeout(LONG_TIMEOUT).run().await?;
+        self.take_objects(zones, commit, old).await?;
         let swapped = self
             .swap(&branch.reference(), commit, old, "robot-to: accepted")
             .await;
@@ -364,6 +362,11 @@ impl Ledger {
         }
         line.push(b'/');
         Some(line)
+    }
+
+    /// A reading call at the top of the user's checkout, with the user's own configuration.
+    pub(super) fn trusted(&self) -> Call {
+        self.git.trusted(&self.facts.top)
     }
 
     pub(super) fn call(&self) -> Call {

@@ -48,37 +48,47 @@ use std::path::PathBuf;
 
 mod adopt;
 mod archive;
+mod carry;
 mod checkout;
 mod config_text;
 mod diff;
+mod dirty;
 mod discover;
 mod disk;
 mod git;
 mod git_call;
+mod ignored;
 mod ledger;
 mod listing;
+mod lock_files;
 mod look;
 mod oid;
 mod rules;
 mod run_repo;
 mod snapshot;
 mod strays;
+mod space;
 mod throw_away;
 mod user_hooks;
 
 pub use adopt::AdoptError;
 pub use archive::{Archive, Kept};
+pub use carry::{Carry, CarryError, CarryLimits, Fidelity};
 pub use checkout::Checkout;
 pub use diff::{Change, DiffStat, Entry, Mode, Patch};
+pub use dirty::DirtyPath;
 pub use discover::StartError;
 pub use disk::WorkDir;
 pub use git::{FindGitError, Git, GitError, HostEnv};
+pub use ignored::Incarnation;
 pub use ledger::{AcceptError, Branch, BranchError, Identity, Ledger};
+pub use lock_files::is_lock_file;
 pub use look::{FileHead, Listed};
 pub use oid::{InvalidOid, Oid};
 pub use run_repo::{CommitSpec, RunRepo};
 pub use snapshot::{Rejection, RejectionKind, Snapshot, SnapshotRules};
 pub use user_hooks::UserHooks;
+pub use space::free_space;
 
 /// A failure in the run's own directories. The user's repository is never affected by one.
 #[derive(Debug, thiserror::Error)]

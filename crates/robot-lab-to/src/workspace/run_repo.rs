@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{self, Seek as _};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::config_text::{Config, alternates_line};
@@ -19,6 +19,7 @@ use super::discover::Setting;
 use super::git::{Git, GitError};
 use super::git_call::{Call, LONG_TIMEOUT};
 use super::listing::{Known, Listing};
+use super::ignored::Copied;
 use super::{Identity, Ledger, Oid, WorkDir, ZoneError};
 
 /// How many commits of history a robot sees.
@@ -51,6 +52,8 @@ struct Shared {
     trees: Mutex<HashMap<Oid, Oid>>,
     /// What the latest trees hold.
     listings: Mutex<Known>,
+    /// What came from the user's checkout and may enter no commit.
+    copied: OnceLock<Copied>,
 }
 
 /// A commit to be made. The same specification always gives the same id, unless it is signed.
@@ -115,6 +118,7 @@ impl RunRepo {
             format: facts.format.clone(),
             trees: Mutex::default(),
             listings: Mutex::default(),
+            copied: OnceLock::new(),
         };
         Self {
             shared: Arc::new(shared),
@@ -453,6 +457,10 @@ impl RunRepo {
 
     pub(super) fn excludes(&self) -> &[u8] {
         &self.shared.excludes
+    }
+
+    pub(super) fn copied(&self) -> &OnceLock<Copied> {
+        &self.shared.copied
     }
 }
 

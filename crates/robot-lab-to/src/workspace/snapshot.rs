@@ -78,6 +78,8 @@ pub enum RejectionKind {
     },
     /// A name that some systems take for `.git`.
     GitName,
+    /// A file that was copied from the user's checkout.
+    Copied,
     /// The workspace itself was deleted or replaced.
     Replaced,
     /// More paths than can be looked at.
@@ -120,6 +122,11 @@ impl fmt::Display for Rejection {
                     other.display()
                 )
             }
+            RejectionKind::Copied => write!(
+                f,
+                "{path} was copied from the user's checkout, where it is ignored, and must never be committed; put it \
+                 back, and the rule of .gitignore for it"
+            ),
             RejectionKind::GitName => write!(f, "{path}: some systems take that name for .git; rename it"),
             RejectionKind::Replaced => {
                 f.write_str("the workspace itself was deleted or replaced; work inside it")
@@ -211,6 +218,7 @@ impl Checkout {
         }
         let mut reasons = self.bad_links(&changes).await?;
         reasons.extend(self.collisions(&changes).await?);
+        reasons.extend(self.unignored(&changes).await?);
         Ok(if reasons.is_empty() {
             Ok(tree)
         } else {
@@ -257,7 +265,7 @@ impl Checkout {
 
     /// What may not even be read: it is told from the names and from `lstat`.
     async fn unfit(&self, touched: Vec<PathBuf>, limits: SnapshotRules) -> Result<Vec<Rejection>, ZoneError> {
-        let dir = self.dir.clone();
+        let (dir, zones) = (self.dir.clone(), self.zones.clone());
         blocking(&self.dir, move || {
             let kind = |path: &Path| {
                 if path.as_os_str().as_bytes().ends_with(b"/") {
@@ -265,6 +273,9 @@ impl Checkout {
                 }
                 if rules::has_git_name(path) {
                     return Some(RejectionKind::GitName);
+                }
+                if zones.is_copied(path) {
+                    return Some(RejectionKind::Copied);
                 }
                 let meta = dir.join(path).symlink_metadata().ok()?;
                 let (kind, bytes, limit) = (meta.file_type(), meta.len(), limits.max_file_bytes);

@@ -1,8 +1,15 @@
 //! The real world of a run: robots in a workspace, grading in a bench, commits in the user's repository.
 
+mod cache;
 mod conclude;
 mod hooks;
+mod furnish;
 mod turn;
+
+pub use cache::BenchCache;
+pub(crate) use cache::CacheState;
+pub(crate) use furnish::{Furnished, Furnishing, Unfurnished};
+use furnish::{Zone, broken_setup};
 
 use crate::driver::World;
 use crate::eval::{Eval, EvalContext, Score};
@@ -53,6 +60,8 @@ pub(crate) struct RealWorld {
     pub(crate) branch: Option<Branch>,
     pub(crate) workspace: Checkout,
     pub(crate) bench: Checkout,
+    pub(crate) furnishing: Furnishing,
+    pub(crate) cache: CacheState,
     pub(crate) worker: Arc<dyn Worker>,
     pub(crate) eval: Arc<dyn Eval>,
     pub(crate) budget: Arc<TokenBudget>,
@@ -158,7 +167,10 @@ impl RealWorld {
             run_id: self.file.run_id.clone(),
             ..RunState::default()
         };
-        self.grade(tree, &state).await
+        let score = self.grade(tree, &state).await?;
+        // The user vouches for the base commit, whether verify holds there or not.
+        self.save_cache().await;
+        Ok(score)
     }
 
     async fn snapshot(&mut self, state: &RunState) -> Result<Result<Taken, Vec<String>>, StopReason> {
@@ -182,9 +194,22 @@ impl RealWorld {
     async fn grade(&mut self, tree: &Oid, state: &RunState) -> Result<Score, StopReason> {
         let parent = parent(state)?;
         let halt = self.halt.clone();
-        tokio::select! {
-            prepared = self.bench.prepare(tree, &parent) => prepared.map_err(zone)?,
-            () = halt.soft().cancelled() => return Err(self.halted()),
+        self.restore_cache(&parent).await?;
+        self.prepare(Zone::Bench, tree, &parent).await?;
+        match self.furnish(Zone::Bench, tree, &parent).await {
+            Ok(()) => {}
+            Err(Unfurnished::Setup {
+                detail,
+                output,
+                locks,
+            }) if !locks.is_empty() => {
+                return Ok(Score {
+                    detail: format!("setup=false ({detail})"),
+                    output: Some(broken_setup(&detail, &output, &locks)),
+                    ..Score::default()
+                });
+            }
+            Err(failed) => return Err(failed.into_reason(StopReason::environment)),
         }
         let cx = EvalContext {
             bench: self.bench.path().to_owned(),
@@ -246,7 +271,7 @@ impl RealWorld {
     /// Makes the commit and moves the branch. Dates come from the record that announced it, so that doing it again
     /// makes the same commit.
     async fn commit(
-        &self,
+        &mut self,
         tree: &Oid,
         parent: &Oid,
         message: String,
@@ -280,7 +305,10 @@ impl RealWorld {
             .await
             .map_err(|error| StopReason::environment(chain(&error)))?;
         match self.ledger.accept(&self.zones, branch, &commit, parent).await {
-            Ok(()) => Ok(commit),
+            Ok(()) => {
+                self.save_cache().await;
+                Ok(commit)
+            }
             Err(moved @ (AcceptError::BranchMoved { .. } | AcceptError::CheckedOut { .. })) => Err(
                 StopReason::new(StopKind::BranchMoved, format!("branch moved: {moved}")),
             ),

@@ -1,6 +1,6 @@
 //! The robot's turns: a fresh robot in a workspace at the parent, and what it is told.
 
-use super::{RealWorld, internal, nonce, parent, zone};
+use super::{RealWorld, Zone, internal, nonce, parent};
 use crate::event::{Event, Key};
 use crate::iteration::{Input, RunState, StopKind, StopReason, TurnEnd};
 use crate::log::RobotEvents;
@@ -24,8 +24,6 @@ impl RealWorld {
     /// Brings the workspace to the parent, and a fresh robot into it. Answers the first message.
     pub(super) async fn open(&mut self, key: Key, state: &RunState) -> Result<String, StopReason> {
         let parent = parent(state)?;
-        let halt = self.halt.clone();
-        let soft = halt.soft();
         self.session = None;
         self.worked = false;
         self.branch_is_at(&parent).await?;
@@ -36,10 +34,10 @@ impl RealWorld {
             .as_ref()
             .and_then(|carried| carried.tree.as_ref())
             .unwrap_or(&parent);
-        tokio::select! {
-            prepared = self.workspace.prepare(start, &parent) => prepared.map_err(zone)?,
-            () = soft.cancelled() => return Err(self.halted()),
-        }
+        let start = start.clone();
+        self.prepare(Zone::Workspace, &start, &parent).await?;
+        let furnished = self.furnish(Zone::Workspace, &start, &parent).await;
+        furnished.map_err(|failed| failed.into_reason(StopReason::environment))?;
         let seat = Seat {
             iteration: key.iteration,
             workspace: self.workspace.path().to_owned(),

@@ -6,6 +6,7 @@
 )]
 
 mod accept;
+mod ignored;
 mod kinds;
 mod prepare;
 mod snapshot;

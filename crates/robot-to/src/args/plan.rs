@@ -42,6 +42,11 @@ impl RunArgs {
             max_retries => plan.max_retries, self.max_retries;
             env => plan.env, self.env.clone();
             keep_workspace => plan.keep_workspace, self.keep_workspace;
+            setup => plan.setup, self.setup.clone();
+            setup_timeout => plan.setup_timeout, self.setup_timeout;
+            copy => plan.copy, self.copy.clone();
+            include_dirty => plan.include_dirty, self.include_dirty;
+            bench_cache => plan.bench_cache, self.bench_cache;
         }
         self.apply_measure(plan, given);
         let mut model = match &plan.model {

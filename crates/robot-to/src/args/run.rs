@@ -7,6 +7,7 @@
 use clap::{ArgAction, Args};
 use robot_lab_to::commit_message::CommitFormat;
 use robot_lab_to::eval::MinDelta;
+use robot_lab_to::settings::BenchCache;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -136,6 +137,25 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NAME", action = ArgAction::Append, help_heading = "The robot")]
     pub(crate) env: Vec<String>,
 
+    /// A command that makes a new private copy ready for work, such as "npm ci": run once in each, and again when a lock
+    /// file of a package manager changed. What it leaves in ignored files stays
+    #[arg(long, value_name = "CMD", help_heading = "Private copies")]
+    pub(crate) setup: Option<String>,
+    /// Time that the setup command may take: seconds, or 90m, 8h
+    #[arg(long, value_name = "TIME", default_value = "1800", value_parser = seconds, help_heading = "Private copies")]
+    pub(crate) setup_timeout: Duration,
+    /// Copy ignored files of your checkout, such as .env or node_modules, into the private copies: a pattern of git from
+    /// the top of the repository (repeatable). Robots can read them; no commit will hold one
+    #[arg(long, value_name = "GLOB", action = ArgAction::Append, help_heading = "Private copies")]
+    pub(crate) copy: Vec<String>,
+    /// Start from your uncommitted changes: they become the first commit of the run's branch, and stay as they are in
+    /// your checkout
+    #[arg(long, help_heading = "Private copies")]
+    pub(crate) include_dirty: bool,
+    /// Ignored files that a grade finds: keep has what all earlier grades left, accepted only what accepted ones did
+    #[arg(long, value_name = "WHICH", value_parser = bench_cache, default_value = "keep", help_heading = "Private copies")]
+    pub(crate) bench_cache: BenchCache,
+
     /// Where runs are recorded, relative to the top of the repository
     #[arg(
         long,
@@ -171,6 +191,14 @@ fn eval(text: &str) -> Result<String, String> {
         "null" | "code" => Ok(text.into()),
         _ if text.strip_prefix("command:").is_some_and(|path| !path.is_empty()) => Ok(text.into()),
         _ => Err("give null, code, or command:PATH".into()),
+    }
+}
+
+fn bench_cache(text: &str) -> Result<BenchCache, String> {
+    match text {
+        "keep" => Ok(BenchCache::Keep),
+        "accepted" => Ok(BenchCache::Accepted),
+        _ => Err("give keep or accepted".into()),
     }
 }
 

@@ -182,6 +182,18 @@ pub(super) fn line(style: Style, event: &Event) -> Option<String> {
         Event::IterationStarted { from: Some(_), .. } => {
             style.bold("iteration begins, with the change that was refused")
         }
+        Event::SetupStarted { place, locks } if locks.is_empty() => format!("setting up the {}", text(place)),
+        Event::SetupStarted { place, locks } => format!(
+            "setting up the {} again, since {} changed",
+            text(place),
+            text(&locks.join(", "))
+        ),
+        Event::SetupFinished { ok: true, .. } => return None,
+        Event::SetupFinished { detail, output, .. } => style.bad(&format!(
+            "setup failed ({}): {}",
+            text(detail),
+            text(output.lines().last().unwrap_or_default())
+        )),
         Event::IterationStarted { .. } => style.bold("iteration begins"),
         Event::ToolFinished {
             tool,

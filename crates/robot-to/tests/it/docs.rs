@@ -114,6 +114,7 @@ fn every_flag_in_the_documents_exists() {
         "docs/models.md",
         "docs/trust.md",
         "docs/run-log.md",
+        "docs/workspaces.md",
         "docs/scripted-model.md",
         "docs/configuration.md",
         "docs/evals.md",
