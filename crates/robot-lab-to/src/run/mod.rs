@@ -2,9 +2,9 @@
 
 mod assemble;
 mod builder;
-mod grader;
 mod checkouts;
 mod dirty;
+mod grader;
 mod halt;
 mod hints;
 mod id;

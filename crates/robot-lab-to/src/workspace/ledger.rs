@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::discover::{self, Facts, StartError};
 use super::git::{Git, GitError};
-use super::git_call::{Call, LONG_TIMEOUT};
+use super::git_call::Call;
 use super::{Oid, RunRepo, ZoneError};
 
 /// Name and address of an author.

@@ -63,11 +63,12 @@ mod listing;
 mod lock_files;
 mod look;
 mod oid;
+mod rejection;
 mod rules;
 mod run_repo;
 mod snapshot;
-mod strays;
 mod space;
+mod strays;
 mod throw_away;
 mod user_hooks;
 
@@ -85,10 +86,11 @@ pub use ledger::{AcceptError, Branch, BranchError, Identity, Ledger};
 pub use lock_files::is_lock_file;
 pub use look::{FileHead, Listed};
 pub use oid::{InvalidOid, Oid};
+pub use rejection::{Rejection, RejectionKind};
 pub use run_repo::{CommitSpec, RunRepo};
-pub use snapshot::{Rejection, RejectionKind, Snapshot, SnapshotRules};
-pub use user_hooks::UserHooks;
+pub use snapshot::{Snapshot, SnapshotRules};
 pub use space::free_space;
+pub use user_hooks::UserHooks;
 
 /// A failure in the run's own directories. The user's repository is never affected by one.
 #[derive(Debug, thiserror::Error)]

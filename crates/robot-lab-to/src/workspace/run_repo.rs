@@ -18,8 +18,8 @@ use super::config_text::{Config, alternates_line};
 use super::discover::Setting;
 use super::git::{Git, GitError};
 use super::git_call::{Call, LONG_TIMEOUT};
-use super::listing::{Known, Listing};
 use super::ignored::Copied;
+use super::listing::{Known, Listing};
 use super::{Identity, Ledger, Oid, WorkDir, ZoneError};
 
 /// How many commits of history a robot sees.

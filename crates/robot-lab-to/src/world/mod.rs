@@ -2,8 +2,8 @@
 
 mod cache;
 mod conclude;
-mod hooks;
 mod furnish;
+mod hooks;
 mod turn;
 
 pub use cache::BenchCache;
