@@ -19,10 +19,12 @@ mod failure;
 mod http;
 mod protocol;
 mod providers;
+mod reach;
 mod retry_after;
 pub mod script;
 
 pub use config::{ConfigError, ModelConfig};
 pub use http::{Exchange, ExchangeObserver, HttpModel};
 pub use providers::{key_variable, known_providers, usual_address};
+pub use reach::{ReachError, reach};
 pub use script::{ScriptError, ScriptModel};

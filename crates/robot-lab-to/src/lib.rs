@@ -56,6 +56,7 @@ pub mod log;
 pub mod notes;
 pub mod prompt;
 mod random;
+pub mod report;
 pub mod run;
 pub mod settings;
 pub mod shell;

@@ -35,6 +35,15 @@ impl CliError {
         }
     }
 
+    /// Another process has the run.
+    pub(crate) fn held(message: impl Into<String>) -> Self {
+        Self {
+            exit: Exit::Held,
+            message: message.into(),
+            hints: Vec::new(),
+        }
+    }
+
     /// A fault of ours.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self {
@@ -49,6 +58,11 @@ impl CliError {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
+    }
+
+    /// What failed, without what helps.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
     }
 
     /// Prints the error and gives its code.

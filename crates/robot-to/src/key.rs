@@ -27,6 +27,11 @@ impl Keys {
         self.0.get(key_variable(provider)?).map(String::as_str)
     }
 
+    /// The names of the variables that hold them.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// All values.
     pub(crate) fn values(&self) -> impl Iterator<Item = &str> {
         self.0.values().map(String::as_str)

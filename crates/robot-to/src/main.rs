@@ -45,10 +45,12 @@ fn main() -> ExitCode {
                 commands::run::resume(again.run_id.as_deref(), again.run, flags, &keys).await
             }
             Some(Command::Demo(demo)) => commands::demo::run(demo).await,
+            Some(Command::Check(check)) => commands::check::run(&check, &keys).await,
             Some(Command::Runs(runs)) => commands::runs::run(&runs).await,
             Some(Command::Status(look)) => commands::status::run(&look).await,
             Some(Command::Attempts(look)) => commands::attempts::run(&look).await,
             Some(Command::Show(which)) => commands::show::run(&which).await,
+            Some(Command::Report(report)) => commands::report::run(&report).await,
             Some(Command::Apply(which)) => commands::apply::run(&which).await,
             Some(Command::Config(config)) => {
                 let flags = matches.subcommand_matches("config").unwrap_or(&matches);
@@ -56,6 +58,8 @@ fn main() -> ExitCode {
             }
             Some(Command::Completions(which)) => Ok(commands::completions::run(&which)),
             Some(Command::Man(args)) => commands::man::run(&args),
+            Some(Command::Clean(clean)) => commands::clean::run(&clean).await,
+            Some(Command::Doctor(doctor)) => commands::doctor::run(&doctor, &keys).await,
         }
     });
     // A worker that is stuck in a system call must not hold the end up.

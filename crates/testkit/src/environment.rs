@@ -177,6 +177,19 @@ impl TestEnvironment {
         command
     }
 
+    /// A script of the shell in which the binary is found by its name.
+    #[must_use]
+    pub fn shell(&self, script: impl AsRef<OsStr>) -> Command {
+        let mut command = self.command_of("/bin/sh", [OsStr::new("-c"), script.as_ref()]);
+        let own = self.binary.parent().map(Path::to_owned).unwrap_or_default();
+        let known = self.variables.get(OsStr::new("PATH"));
+        let others = known.map(std::env::split_paths).into_iter().flatten();
+        if let Ok(path) = std::env::join_paths([own].into_iter().chain(others)) {
+            command.env("PATH", path);
+        }
+        command
+    }
+
     /// Runs the binary to its end; a run over the limit is killed and fails the test.
     pub fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Finished {
         self.spawn(arguments).wait(self.limit)

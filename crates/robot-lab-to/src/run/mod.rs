@@ -2,6 +2,7 @@
 
 mod assemble;
 mod builder;
+mod check;
 mod checkouts;
 mod dirty;
 mod grader;
@@ -12,15 +13,20 @@ mod logged;
 mod past;
 mod resume;
 mod setup;
+mod standing;
 mod store;
+mod trash;
 
 pub use builder::RunBuilder;
+pub use check::{Checked, checks};
 pub use halt::Halt;
 pub use id::{RunId, slug};
 pub use logged::{Began, Gate, LogError, Logged, LoggedIteration};
 pub use past::{Past, PastError};
 pub use setup::StartError;
-pub use store::{RunDir, RunFile, STATE_VERSION};
+pub use standing::Standing;
+pub use store::{Hold, RunDir, RunFile, STATE_VERSION};
+pub use trash::{Trash, TrashError, orphans};
 
 use crate::driver::{DriveError, drive};
 use crate::event::{Event, Redactor};
@@ -101,11 +107,7 @@ impl Run {
             halt,
         } = self;
         let halt = &halt;
-        plan.bound();
-        // It becomes the name of a branch, and is written in places that are not the log.
-        let redactor = Redactor::new(place.secrets.iter().cloned());
-        plan.objective = redactor.text(plan.objective);
-        plan.instructions = plan.instructions.map(|text| redactor.text(text));
+        settle(&mut plan, &place);
         let mut policy = plan.policy.clone();
         if plan.goal.target.is_some() {
             // What is measured is not for the robot to judge.
@@ -140,6 +142,15 @@ impl Run {
         };
         Ok(Box::pin(finish(world, run_id, reason)).await)
     }
+}
+
+/// Completes a plan before anything is done by it.
+fn settle(plan: &mut Plan, place: &Place) {
+    plan.bound();
+    // It becomes the name of a branch, and is written in places that are not the log.
+    let redactor = Redactor::new(place.secrets.iter().cloned());
+    plan.objective = redactor.text(std::mem::take(&mut plan.objective));
+    plan.instructions = plan.instructions.take().map(|text| redactor.text(text));
 }
 
 /// Why the run ends that the log cannot tell of.

@@ -73,16 +73,16 @@ pub enum StartError {
 }
 
 /// What exists of a run before it begins, so that it can be taken away again.
-struct Traces {
-    ledger: Ledger,
-    branch: Option<Branch>,
+pub(super) struct Traces {
+    pub(super) ledger: Ledger,
+    pub(super) branch: Option<Branch>,
     /// Whether the line in `info/exclude` is new.
-    excluded: bool,
-    run_dir: PathBuf,
-    dir: RunDir,
-    work: Option<WorkDir>,
+    pub(super) excluded: bool,
+    pub(super) run_dir: PathBuf,
+    pub(super) dir: RunDir,
+    pub(super) work: Option<WorkDir>,
     /// The commit of the uncommitted changes, which the user's repository does not have yet, and its parent.
-    dirty: Option<(Oid, Oid)>,
+    pub(super) dirty: Option<(Oid, Oid)>,
 }
 
 impl Run {
@@ -131,7 +131,7 @@ impl Run {
     clippy::too_many_arguments,
     reason = "it is one step of `set_up`, which can be given up half-way"
 )]
-async fn prepare(
+pub(super) async fn prepare(
     place: Place,
     plan: Plan,
     with: With,
@@ -250,7 +250,6 @@ async fn begin(
     baseline: &Score,
     traces: &mut Traces,
 ) -> Result<(), StartError> {
-    let base = world.file.base.clone();
     let run_id = world.file.run_id.clone();
     let log = world.dir.log();
     let notes = notes::header(&run_id, &world.journal.redact(world.plan.objective.clone()));
@@ -264,29 +263,9 @@ async fn begin(
         .await?;
     traces.branch = Some(branch.clone());
     world.file.branch = branch.name().to_owned();
-    let started = Event::RunStarted {
-        version: LOG_VERSION,
-        run_id,
-        objective: world.plan.objective.clone(),
-        branch: branch.name().to_owned(),
-        base,
-        base_tree: base_tree.clone(),
-        model: world.file.model.clone(),
-        eval: world.eval.name().to_owned(),
-        hooks: world.hooks.names(),
-        plan: Box::new(world.plan.clone()),
-    };
+    let (started, eval) = first_records(world, base_tree, baseline);
     world.branch = Some(branch);
     world.journal.append(started).map_err(at(&log))?;
-    let eval = Event::eval(
-        Key {
-            iteration: 0,
-            candidate: 0,
-            attempt: 0,
-        },
-        base_tree,
-        baseline,
-    );
     world.journal.append(eval).map_err(at(&log))?;
     if !baseline.gate_ok
         && let Some(message) = hints::missing(&world.plan, &world.ledger).await
@@ -299,9 +278,31 @@ async fn begin(
         .map_err(|failure| StartError::Halted(StopReason::environment(failure)))
 }
 
+/// What a run begins with: its plan, and the score of the base commit.
+pub(super) fn first_records(world: &RealWorld, base_tree: Oid, baseline: &Score) -> (Event, Event) {
+    let started = Event::RunStarted {
+        version: LOG_VERSION,
+        run_id: world.file.run_id.clone(),
+        objective: world.plan.objective.clone(),
+        branch: world.file.branch.clone(),
+        base: world.file.base.clone(),
+        base_tree: base_tree.clone(),
+        model: world.file.model.clone(),
+        eval: world.eval.name().to_owned(),
+        hooks: world.hooks.names(),
+        plan: Box::new(world.plan.clone()),
+    };
+    let key = Key {
+        iteration: 0,
+        candidate: 0,
+        attempt: 0,
+    };
+    (started, Event::eval(key, base_tree, baseline))
+}
+
 impl Traces {
     /// Takes everything away that was made. What cannot be removed harms nothing.
-    async fn remove(self) {
+    pub(super) async fn remove(self) {
         if let Some(branch) = &self.branch {
             drop(self.ledger.remove_branch(branch).await);
         }
@@ -319,7 +320,7 @@ impl Traces {
 }
 
 /// Refuses places that a run would spoil, or be spoilt by.
-fn check_places(place: &Place, ledger: &Ledger, run_dir: &Path) -> Result<(), StartError> {
+pub(super) fn check_places(place: &Place, ledger: &Ledger, run_dir: &Path) -> Result<(), StartError> {
     let real = |path: &Path| {
         path.ancestors()
             .find_map(|known| {
@@ -405,7 +406,10 @@ pub(super) fn check(plan: &Plan) -> Result<(), StartError> {
     Ok(())
 }
 
-fn create_dir(run_dir: &Path, mut id: impl FnMut() -> RunId) -> Result<(RunId, RunDir), StartError> {
+pub(super) fn create_dir(
+    run_dir: &Path,
+    mut id: impl FnMut() -> RunId,
+) -> Result<(RunId, RunDir), StartError> {
     let mut tries = 0;
     loop {
         let id = id();
@@ -423,7 +427,7 @@ fn create_dir(run_dir: &Path, mut id: impl FnMut() -> RunId) -> Result<(RunId, R
 }
 
 /// What the user should know before the first iteration.
-fn notices(plan: &Plan, ledger: &Ledger) -> Vec<String> {
+pub(super) fn notices(plan: &Plan, ledger: &Ledger) -> Vec<String> {
     let mut notices = Vec::new();
     match ledger.dirty_paths() {
         _ if plan.include_dirty => {}

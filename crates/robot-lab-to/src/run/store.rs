@@ -45,6 +45,10 @@ pub struct RunFile {
     pub state: RunState,
 }
 
+/// A run that is held: no other process works on it meanwhile.
+#[derive(Debug)]
+pub struct Hold(#[expect(dead_code, reason = "its lock is what counts")] Option<File>);
+
 /// The directory of one run.
 #[derive(Clone, Debug)]
 pub struct RunDir {
@@ -116,6 +120,16 @@ impl RunDir {
             Ok(()) => Ok(Some(log)),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Holds the run for as long as the answer lives; `None` when another process does. A run that has no log yet is
+    /// held by nobody.
+    pub fn hold(&self) -> io::Result<Option<Hold>> {
+        match self.hold_log() {
+            Ok(log) => Ok(log.map(|log| Hold(Some(log)))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Some(Hold(None))),
+            Err(error) => Err(error),
         }
     }
 

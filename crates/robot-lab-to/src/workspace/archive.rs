@@ -75,6 +75,11 @@ impl Archive {
         diff::diff_stat(self.call(), parent, tree).await
     }
 
+    /// How much the second tree of each pair changes of the first; `None` where objects are missing. Both must be trees.
+    pub async fn diff_stats(&self, pairs: &[(Oid, Oid)]) -> Result<Vec<Option<DiffStat>>, GitError> {
+        diff::diff_stats(self.call(), pairs).await
+    }
+
     /// The patch, at most `cap` bytes of it.
     pub async fn patch(&self, parent: &Oid, tree: &Oid, cap: usize) -> Result<Patch, GitError> {
         diff::patch(self.call(), parent, tree, cap).await

@@ -1,11 +1,12 @@
 //! What a candidate changes, compared with its parent: paths, line counts, patch.
 
+use serde::Serialize;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 
 use super::git::GitError;
-use super::git_call::Call;
+use super::git_call::{Call, LONG_TIMEOUT};
 use super::{Oid, RunRepo};
 
 /// One path that differs. Renames are an addition and a deletion.
@@ -61,7 +62,7 @@ impl Mode {
 }
 
 /// Counts of a change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DiffStat {
     /// Paths that differ.
     pub files: u64,
@@ -157,6 +158,51 @@ pub(super) async fn diff_stat(call: Call, parent: &Oid, tree: &Oid) -> Result<Di
     Ok(stat)
 }
 
+/// How much each tree changes against the one before it in its pair, by one call in a repository that has them. A pair
+/// of which an object is missing has none.
+pub(super) async fn diff_stats(call: Call, pairs: &[(Oid, Oid)]) -> Result<Vec<Option<DiffStat>>, GitError> {
+    let asked: String = pairs
+        .iter()
+        .map(|(parent, tree)| format!("{parent} {tree}\n"))
+        .collect();
+    let call = call.args(["diff-tree", "--stdin", "-r", "--no-renames", "--no-ext-diff"]);
+    let call = call.args(["--no-textconv", "--ignore-submodules=none", "--numstat"]);
+    let listed = call.stdin(asked).timeout(LONG_TIMEOUT).output().await?;
+    let mut stats = stats(pairs, &listed.stdout);
+    // Where git gave up, the last count may not be whole.
+    if listed.code != Some(0)
+        && let Some(last) = stats.iter_mut().rev().find(|stat| stat.is_some())
+    {
+        *last = None;
+    }
+    Ok(stats)
+}
+
+/// Reads what git prints of pairs: each pair in a line of its own, and then a line per path.
+fn stats(pairs: &[(Oid, Oid)], listed: &[u8]) -> Vec<Option<DiffStat>> {
+    let mut lines = listed
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .peekable();
+    let mut stats = Vec::with_capacity(pairs.len());
+    for (parent, tree) in pairs {
+        let head = format!("{parent} {tree}");
+        if lines.next_if(|line| *line == head.as_bytes()).is_none() {
+            stats.push(None);
+            continue;
+        }
+        let mut stat = DiffStat::default();
+        while let Some(line) = lines.next_if(|line| line.contains(&b'\t')) {
+            let mut counts = line.splitn(3, |byte| *byte == b'\t').map(number);
+            stat.files += 1;
+            stat.added += counts.next().unwrap_or_default();
+            stat.removed += counts.next().unwrap_or_default();
+        }
+        stats.push(Some(stat));
+    }
+    stats
+}
+
 /// The first `cap` bytes of the patch, by a call in a repository that has both.
 pub(super) async fn patch(call: Call, parent: &Oid, tree: &Oid, cap: usize) -> Result<Patch, GitError> {
     let output = diff(call, &["--patch", "--full-index"], parent, tree)
@@ -216,6 +262,25 @@ fn changes(listed: &[u8]) -> Option<Vec<Change>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_counts_of_many_pairs_are_told_apart() {
+        let oid = |digit: &str| digit.repeat(40).parse::<Oid>().unwrap();
+        let (a, b, gone) = (oid("a"), oid("b"), oid("0"));
+        let listed = format!("{a} {b}\n1\t0\ta\n-\t-\tpicture\n{a} {a}\n{b} {a}\n0\t7\t\"we\\tird\"\n");
+        let pairs = [
+            (a.clone(), b.clone()),
+            (a.clone(), a.clone()),
+            (a.clone(), gone),
+            (b, a),
+        ];
+        let counts = stats(&pairs, listed.as_bytes());
+        let counts = counts
+            .iter()
+            .map(|stat| stat.map(|stat| (stat.files, stat.added, stat.removed)));
+        let expected = [Some((2, 1, 0)), Some((0, 0, 0)), None, Some((1, 0, 7))];
+        assert_eq!(counts.collect::<Vec<_>>(), expected);
+    }
 
     #[test]
     fn raw_lists_are_read_as_bytes() {

@@ -2,6 +2,7 @@
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -80,6 +81,17 @@ impl WorkDir {
     #[must_use]
     pub fn run_git(&self) -> PathBuf {
         self.path.join("run.git")
+    }
+
+    /// The objects of the user's repository that the run repository borrows; `None` when it does not say, or when its
+    /// words are not to be read as they stand.
+    #[must_use]
+    pub fn borrows_from(&self) -> Option<PathBuf> {
+        let line = fs::read(self.run_git().join("objects/info/alternates")).ok()?;
+        let path = line.strip_suffix(b"\n")?;
+        let plain = !path.starts_with(b"\"") && !path.contains(&b'\n');
+        let path = PathBuf::from(std::ffi::OsStr::from_bytes(path));
+        (plain && path.is_absolute()).then_some(path)
     }
 
     /// The repository that robots borrow objects from.

@@ -321,20 +321,40 @@ impl Ledger {
         Ok(true)
     }
 
-    /// Takes the line away again, if it still is the last one.
+    /// Takes the line away again. Every other byte of the file stays.
     pub fn remove_exclude_line(&self, run_dir: &Path) -> io::Result<()> {
         let Some(mut line) = self.line_for(run_dir) else {
             return Ok(());
         };
         line.push(b'\n');
-        let known = fs::read(&self.facts.exclude_file)?;
-        match known.strip_suffix(line.as_slice()) {
-            Some(rest) if rest.is_empty() || rest.ends_with(b"\n") => OpenOptions::new()
+        let file = &self.facts.exclude_file;
+        let known = match fs::read(file) {
+            Ok(known) => known,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let lines: Vec<&[u8]> = known.split_inclusive(|byte| *byte == b'\n').collect();
+        let Some(at) = lines.iter().rposition(|other| *other == line) else {
+            return Ok(());
+        };
+        let (before, after) = lines.split_at(at);
+        let before = before.concat();
+        let after = after.get(1..).unwrap_or_default().concat();
+        if after.is_empty() {
+            return OpenOptions::new()
                 .write(true)
-                .open(&self.facts.exclude_file)?
-                .set_len(rest.len() as u64),
-            _ => Ok(()),
+                .open(file)?
+                .set_len(before.len() as u64);
         }
+        // Whole or not at all, with the rights that it has, and through a link.
+        let file = &file.canonicalize()?;
+        let dir = file.parent().unwrap_or(Path::new("."));
+        let mut new = tempfile::NamedTempFile::new_in(dir)?;
+        new.write_all(&before)?;
+        new.write_all(&after)?;
+        new.as_file().set_permissions(fs::metadata(file)?.permissions())?;
+        new.as_file().sync_all()?;
+        new.persist(file).map_err(|error| error.error).map(drop)
     }
 
     /// The pattern that matches the directory and nothing else.

@@ -50,7 +50,6 @@ impl RealWorld {
             budget: Arc::clone(&self.budget),
             locked: Arc::clone(&self.locked),
         };
-        let work_dir = seat.workspace.join(&seat.start);
         self.session = Some(
             self.worker
                 .open(&self.system, seat)
@@ -58,6 +57,11 @@ impl RealWorld {
                 .map_err(StopReason::from)?,
         );
         self.worked = true;
+        self.first_message(state).map_err(internal)
+    }
+
+    /// The message that an iteration begins with.
+    pub(crate) fn first_message(&self, state: &RunState) -> Result<String, PromptError> {
         // Notes that cannot be read are a smaller loss than a night without an iteration.
         let notes = notes::read(&self.dir.notes()).unwrap_or_else(|error| {
             self.journal.note(Event::Notice {
@@ -77,7 +81,7 @@ impl RealWorld {
         let has_value = self.plan.measure.is_some() || state.best.is_some() || goal.target.is_some();
         let situation = Situation {
             iteration: state.iteration,
-            work_dir: &work_dir,
+            work_dir: &self.workspace.path().join(self.ledger.subdir()),
             nonce: &nonce(),
             notes: &notes,
             notes_file: notes_file.as_deref(),
@@ -91,14 +95,13 @@ impl RealWorld {
                 committed: state.commits > 0,
             }),
         };
-        let mut message = self.prompts.iteration(&situation).map_err(internal)?;
-        if let Some(carried) = &carried {
-            let refused = self
-                .prompts
-                .carried(&nonce(), &carried.output)
-                .map_err(internal)?;
+        let mut message = self.prompts.iteration(&situation)?;
+        let carried = state
+            .candidate(0)
+            .and_then(|candidate| candidate.carried.as_ref());
+        if let Some(carried) = carried {
             message.push_str("\n\n");
-            message.push_str(&refused);
+            message.push_str(&self.prompts.carried(&nonce(), &carried.output)?);
         }
         Ok(message)
     }

@@ -1,18 +1,26 @@
 //! The command line.
 
+mod check;
+mod clean;
 mod config;
 mod demo;
+mod doctor;
 mod look;
 mod plan;
 #[cfg(test)]
 mod reference;
+mod report;
 mod run;
 mod runs;
 
+pub(crate) use check::CheckArgs;
+pub(crate) use clean::CleanArgs;
 pub(crate) use config::{CompletionsArgs, ConfigArgs, ManArgs};
 pub(crate) use demo::DemoArgs;
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use look::{IterationArgs, LookArgs, PlaceArgs};
 pub(crate) use plan::{is_written, written};
+pub(crate) use report::{ReportArgs, ReportFormat};
 pub(crate) use run::{DEFAULT_PROVIDER, RunArgs};
 pub(crate) use runs::RunsArgs;
 
@@ -62,6 +70,9 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Let a run go on, by the plan that it was started with; every flag of a run may change it
     Resume(Box<ResumeArgs>),
+    /// Check how a run would begin: the repository, the score of its commit, the first prompt; nothing is changed and no
+    /// token spent
+    Check(Box<CheckArgs>),
     /// List the runs of this repository
     Runs(RunsArgs),
     /// Show how a run stands, also while it is under way
@@ -70,8 +81,14 @@ pub(crate) enum Command {
     Attempts(LookArgs),
     /// Show an iteration in full: what was said of it, what the gate printed, its patch
     Show(IterationArgs),
+    /// Write a report of a run, to read in the morning
+    Report(ReportArgs),
     /// Make a branch of an attempt that was not committed; your checkout stays as it is
     Apply(IterationArgs),
+    /// Move what finished runs left into a trash; never a branch, a commit, or a run that is under way
+    Clean(CleanArgs),
+    /// Look at everything that a run needs, and say what mends it; nothing is changed
+    Doctor(DoctorArgs),
     /// Show each setting, its value, and where it came from: default, file, variable or flag
     Config(Box<ConfigArgs>),
     /// Print a script that lets your shell complete the command line
@@ -109,6 +126,7 @@ Examples:
     git log robot-to/…        the accepted commits
     robot-to runs             all runs of this repository
     robot-to status           how the latest one stands
+    robot-to report           all of it, on a page
     robot-to resume           let the latest one go on
     robot-to attempts         what it tried and did not commit
     robot-to show 2           its second iteration in full

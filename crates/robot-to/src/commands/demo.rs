@@ -2,12 +2,14 @@
 
 use super::current_dir;
 use super::run::{Shown, start};
-use crate::args::DemoArgs;
+use crate::args::{Cli, DemoArgs};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::surface::shell_word;
+use clap::Parser as _;
 use robot_lab_providers::ScriptModel;
 use robot_lab_to::run::Run;
+use robot_lab_to::settings::Plan;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
@@ -18,7 +20,25 @@ const KATA: [(&str, &str); 2] = [
     ("README.md", include_str!("../demo/kata/README.md")),
     ("test.sh", include_str!("../demo/kata/test.sh")),
 ];
-const OBJECTIVE: &str = "implement roman.sh until test.sh passes";
+/// The command that the demo stands for, and by which it goes.
+const COMMAND: [&str; 13] = [
+    "robot-to",
+    "write roman.sh",
+    "--verify",
+    "sh test.sh",
+    "--protect-path",
+    "test.sh",
+    "--measure",
+    "wc -l < roman.sh",
+    "--minimize",
+    "--target",
+    "12",
+    "--max-iterations",
+    "5",
+];
+/// The same as people type it.
+const TYPED: &str = "  robot-to \"write roman.sh\" --verify \"sh test.sh\" --protect-path test.sh \\
+    --measure \"wc -l < roman.sh\" --minimize --target 12 --max-iterations 5";
 
 /// Makes the repository, runs, and says what there is to look at.
 pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CliError> {
@@ -35,7 +55,8 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CliError> {
     make_repository(&kata).map_err(|why| failed("make a repository", why))?;
     drop(writeln!(
         std::io::stderr().lock(),
-        "demo: a small kata with a failing test suite, in {}\n",
+        "demo: a small kata with a failing test suite, in {}\n\
+         Only the model is a script. With a model of yours, this would be\n{TYPED}\n",
         shell_word(&kata.display().to_string())
     ));
 
@@ -45,25 +66,36 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CliError> {
         SCRIPT.to_owned()
     };
     let model = ScriptModel::from_yaml(&script).map_err(|error| CliError::internal(error.to_string()))?;
-    let run = Run::builder(OBJECTIVE)
+    let plan = plan()?;
+    let run = Run::builder(plan.objective.clone())
         .repo(&kata)
         .host(std::env::vars_os())
         .place(|place| place.work_dir = dir.join("state"))
         .model(Arc::new(model))
-        .verify("sh test.sh")
-        .max_iterations(3);
+        .plan(|own| *own = plan);
     let shown = Shown {
         json: false,
         words: true,
+        // From the repository, to which the last lines lead.
+        flags: " --work-dir ../state".into(),
     };
     let exit = start(run, shown, &kata).await?;
     drop(write!(
         std::io::stdout().lock(),
         "\nLook at it:\n  cd {}\n  git log --oneline --all\n  cat .robot_lab_to/runs/*/notes.md\n\
-         The checkout itself is as it was: git status shows nothing.\n",
+         Your checkout is never written: git status shows nothing.\n",
         shell_word(&kata.display().to_string())
     ));
     Ok(exit)
+}
+
+/// The plan that the command makes, but for the model.
+fn plan() -> Result<Plan, CliError> {
+    let cli = Cli::try_parse_from(COMMAND).map_err(|error| CliError::internal(error.to_string()))?;
+    let mut plan = Plan::new(cli.start.objective.unwrap_or_default());
+    cli.run.apply(&mut plan, &|_| true);
+    plan.model = serde_json::Value::Null;
+    Ok(plan)
 }
 
 fn without_delays(script: &str) -> String {
@@ -126,6 +158,15 @@ fn git(kata: &Path, arguments: &[&str]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_typed_is_what_is_run() {
+        let words = TYPED.replace("\\\n", " ").replace('"', "");
+        let words: Vec<_> = words.split_whitespace().collect();
+        let command = COMMAND.join(" ");
+        assert_eq!(words, command.split_whitespace().collect::<Vec<_>>());
+        assert!(plan().is_ok());
+    }
 
     #[test]
     fn the_script_is_one_with_and_without_delays() {

@@ -1,11 +1,12 @@
 //! What the commands that look at a run have in common: the run, and the repository with what it made.
 
+use super::clean::no_such;
 use super::current_dir;
 use super::run::state_dir;
 use crate::args::PlaceArgs;
 use crate::error::{CliError, with_causes};
 use crate::surface::{Style, shell_word};
-use robot_lab_to::run::{Logged, LoggedIteration, StartError};
+use robot_lab_to::run::{LogError, Logged, LoggedIteration, StartError, Trash};
 use robot_lab_to::workspace::{Archive, Git, GitError, HostEnv, Kept, Ledger};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ pub(super) struct Looked {
     pub(super) run: Logged,
     /// The directory with the run's repositories, which may be gone.
     pub(super) work: PathBuf,
+    trash: Trash,
     /// The flags that lead another command to the same run, with a space before each.
     pub(super) flags: String,
 }
@@ -31,28 +33,38 @@ pub(super) async fn look(run_id: Option<&str>, places: &PlaceArgs) -> Result<Loo
         .await
         .map_err(StartError::from)?;
     let top = Ledger::find_top(&git, &cwd).await.map_err(StartError::from)?;
-    let run = Logged::read(&top.join(&places.run_dir), run_id)?;
     let root = match &places.work_dir {
         Some(dir) => cwd.join(dir),
         None => state_dir()?,
     };
+    let trash = Trash::of(&root);
+    let run = Logged::read(&top.join(&places.run_dir), run_id).map_err(|error| match error {
+        LogError::NoSuchRun { wanted, run_dir } => no_such(&wanted, &run_dir, &trash),
+        error => error.into(),
+    })?;
+    Ok(Looked {
+        cwd,
+        work: run.work_dir(&root),
+        trash,
+        git,
+        run,
+        flags: flags(&places.run_dir, places.work_dir.as_deref()),
+    })
+}
+
+/// The flags that lead another command to these places, with a space before each.
+pub(super) fn flags(run_dir: &Path, work_dir: Option<&Path>) -> String {
     let mut flags = String::new();
     let mut flag = |name: &str, dir: &Path| {
         flags.push_str(&format!(" {name} {}", shell_word(&dir.display().to_string())));
     };
-    if places.run_dir != Path::new(RUN_DIR) {
-        flag("--run-dir", &places.run_dir);
+    if run_dir != Path::new(RUN_DIR) {
+        flag("--run-dir", run_dir);
     }
-    if let Some(dir) = &places.work_dir {
+    if let Some(dir) = work_dir {
         flag("--work-dir", dir);
     }
-    Ok(Looked {
-        cwd,
-        work: run.work_dir(&root),
-        git,
-        run,
-        flags,
-    })
+    flags
 }
 
 impl Looked {
@@ -68,6 +80,13 @@ impl Looked {
 
     /// Says that the run repository is gone, and what that may come from.
     pub(super) fn gone(&self) -> String {
+        if let Some(entry) = self.trash.find(self.run.id.as_str()) {
+            return format!(
+                "what the run {} made and did not commit was cleaned away; it is in {}",
+                self.run.id,
+                entry.display()
+            );
+        }
         format!(
             "the run repository of {} is gone: there is no {}; if the run had a --work-dir of its own, name it",
             self.run.id,

@@ -2,11 +2,15 @@
 
 pub(crate) mod apply;
 pub(crate) mod attempts;
+pub(crate) mod check;
+pub(crate) mod clean;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 mod look;
 pub(crate) mod man;
+pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod show;

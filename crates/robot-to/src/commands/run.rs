@@ -1,10 +1,11 @@
 //! `robot-to OBJECTIVE`: from flags to a run, and from its report to a summary.
 
 mod instructions;
-mod model;
-mod objective;
+pub(super) mod model;
+pub(super) mod objective;
 
 use super::current_dir;
+use super::look::flags;
 use crate::args::{RunArgs, StartArgs, written};
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -74,12 +75,12 @@ pub(crate) async fn resume(
     .await
 }
 
-fn set_up(run: RunBuilder, place: Place, plan: Plan, model: Arc<dyn Model>) -> RunBuilder {
+pub(super) fn set_up(run: RunBuilder, place: Place, plan: Plan, model: Arc<dyn Model>) -> RunBuilder {
     run.place(|own| *own = place).plan(|own| *own = plan).model(model)
 }
 
 /// Writes the settings that count into a plan, if they go together.
-fn apply(args: &RunArgs, plan: &mut Plan, given: &dyn Fn(&str) -> bool) -> Result<(), CliError> {
+pub(super) fn apply(args: &RunArgs, plan: &mut Plan, given: &dyn Fn(&str) -> bool) -> Result<(), CliError> {
     args.apply(plan, given);
     match args.lacks(plan, given) {
         Some((flag, needed)) => Err(CliError::configuration(format!(
@@ -91,7 +92,7 @@ fn apply(args: &RunArgs, plan: &mut Plan, given: &dyn Fn(&str) -> bool) -> Resul
 }
 
 /// Reads the instructions, when a file of them is named, into the plan.
-fn instruct(
+pub(super) fn instruct(
     plan: &mut Plan,
     args: &RunArgs,
     cwd: &Path,
@@ -103,7 +104,7 @@ fn instruct(
     Ok(())
 }
 
-fn place(args: &RunArgs, plan: &Plan, cwd: &Path, keys: &Keys) -> Result<Place, CliError> {
+pub(super) fn place(args: &RunArgs, plan: &Plan, cwd: &Path, keys: &Keys) -> Result<Place, CliError> {
     let work_dir = match &args.work_dir {
         Some(dir) => cwd.join(dir),
         None => state_dir()?,
@@ -127,7 +128,7 @@ fn observer(args: &RunArgs, place: &Place) -> Option<Arc<dyn ExchangeObserver>> 
 }
 
 /// A provider's key reaches no command, not even when asked to.
-fn check_env(names: &[String]) -> Result<(), CliError> {
+pub(super) fn check_env(names: &[String]) -> Result<(), CliError> {
     match names.iter().find(|name| key::variables().any(|key| key == *name)) {
         Some(name) => Err(CliError::configuration(format!(
             "--env {name} would show the provider's key to every command; nothing was changed"
@@ -138,12 +139,14 @@ fn check_env(names: &[String]) -> Result<(), CliError> {
 }
 
 /// How a run is shown.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Shown {
     /// Events on standard output, in place of the summary, which then goes to standard error.
     pub(super) json: bool,
     /// How much the model has written of a reply on its way.
     pub(super) words: bool,
+    /// The flags that lead another command to the run, with a space before each.
+    pub(super) flags: String,
 }
 
 impl Shown {
@@ -151,6 +154,7 @@ impl Shown {
         Self {
             json: args.json,
             words: !args.no_stream,
+            flags: flags(&args.run_dir, args.work_dir.as_deref()),
         }
     }
 }
@@ -179,7 +183,7 @@ pub(super) async fn start(run: RunBuilder, shown: Shown, cwd: &Path) -> Result<E
     ticker.abort();
     plain.finish();
     let report = report?;
-    let text = summary(&report, cwd);
+    let text = summary(&report, cwd, &shown.flags);
     // Nobody may be reading any more; the run is over all the same.
     if shown.json {
         drop(write!(std::io::stderr().lock(), "{text}"));

@@ -2,17 +2,24 @@
 
 mod attempts;
 mod debug;
+mod findings;
 mod jsonl;
 mod page;
 mod plain;
+mod ready;
+mod report;
 mod status;
 mod summary;
+mod wrap;
 
 pub(crate) use attempts::Row;
 pub(crate) use debug::Debug;
+pub(crate) use findings::{Finding, Level};
 pub(crate) use jsonl::Jsonl;
 pub(crate) use page::{Made, Page};
 pub(crate) use plain::Plain;
+pub(crate) use ready::Ready;
+pub(crate) use report::markdown;
 pub(crate) use status::{Places, Status};
 pub(crate) use summary::summary;
 

@@ -1,6 +1,7 @@
 //! One readable line per thing that happens, on standard error; on a terminal also a line that shows what goes on.
 
 use super::Style;
+use super::wrap::wrap;
 use robot_lab_to::commit_message::{clip, one_line};
 use robot_lab_to::event::{Event, Record};
 use robot_lab_to::log::Observer;
@@ -12,6 +13,10 @@ use std::sync::{Mutex, PoisonError};
 
 /// Longest text of a line, in characters.
 const MAX_TEXT: usize = 160;
+/// Where text begins after the prefix of a line.
+const INDENT: usize = 23;
+/// Columns of a terminal that does not say how many it has.
+const COLUMNS: usize = 80;
 
 /// Prints what happens.
 pub(crate) struct Plain {
@@ -66,10 +71,11 @@ impl Plain {
             String::new()
         };
         let text = format!("{} {}{written} …", prefix(&state.view, now), state.view.doing);
+        let room = width().saturating_sub(2);
         drop(write!(
             std::io::stderr().lock(),
             "\r\x1b[2K{}",
-            self.style.dim(&clip(&text, 78))
+            self.style.dim(&clip(&text, room))
         ));
         state.progress = true;
     }
@@ -89,7 +95,13 @@ impl Observer for Plain {
                 0 => String::new(),
                 _ => format!("{} ", self.style.dim(&prefix(&state.view, record.ts))),
             };
-            drop(writeln!(std::io::stderr().lock(), "{before}{text}"));
+            let whole = format!("{before}{text}");
+            let whole = if self.terminal {
+                wrap(&whole, width(), INDENT)
+            } else {
+                whole
+            };
+            drop(writeln!(std::io::stderr().lock(), "{whole}"));
         }
         if self.terminal {
             self.draw_progress(&mut state);
@@ -100,6 +112,14 @@ impl Observer for Plain {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.written += bytes;
     }
+}
+
+/// Columns of the terminal.
+fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
+    size.map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns > 0)
+        .unwrap_or(COLUMNS)
 }
 
 fn clear(state: &mut State) {
@@ -201,7 +221,12 @@ pub(super) fn line(style: Style, event: &Event) -> Option<String> {
             output,
             ..
         } => {
-            format!("{} {}", style.bad(&format!("{tool} failed:")), text(output))
+            // What our own tools refuse begins so.
+            let (how, why) = match output.strip_prefix("refused: ") {
+                Some(why) => ("refused", why),
+                None => ("failed", output.as_str()),
+            };
+            format!("{} {}", style.bad(&format!("{tool} {how}:")), text(why))
         }
         Event::ToolFinished { tool, output, .. } if tool == "bash" => {
             let status = output.lines().next().unwrap_or_default();
@@ -225,12 +250,17 @@ pub(super) fn line(style: Style, event: &Event) -> Option<String> {
         Event::Nudged { .. } => "did not submit; asked to".into(),
         Event::Ordered { limit, .. } => format!("{}; ordered to submit", text(limit)),
         Event::EvalStarted { .. } => "grading".into(),
-        Event::Eval { gate, detail, .. } => {
+        Event::Eval {
+            gate,
+            improved,
+            detail,
+            ..
+        } => {
             let detail = text(detail);
-            if *gate {
-                style.good(&detail)
-            } else {
-                style.bad(&detail)
+            match (gate, improved) {
+                (true, true) => style.good(&detail),
+                (true, false) => detail,
+                (false, _) => style.bad(&detail),
             }
         }
         Event::Snapshotted { refused, .. } if !refused.is_empty() => {
@@ -251,7 +281,7 @@ pub(super) fn line(style: Style, event: &Event) -> Option<String> {
                 "{} {} {}",
                 style.good("✔ committed"),
                 commit.short(),
-                text(message)
+                text(without_number(message))
             )
         }
         Event::CommitFailed { output, .. } => style.bad(&format!("✘ commit failed: {}", text(output))),
@@ -259,8 +289,8 @@ pub(super) fn line(style: Style, event: &Event) -> Option<String> {
         Event::GateFailure { summary, .. } => {
             style.bad(&format!("✘ discarded, the gate failed: {}", text(summary)))
         }
-        Event::NoImprovement { detail, .. } => {
-            style.bad(&format!("✘ discarded, not better: {}", text(detail)))
+        Event::NoImprovement { summary, .. } => {
+            style.bad(&format!("✘ discarded, not better: {}", text(summary)))
         }
         Event::Tampered { paths, .. } => style.bad(&format!(
             "✘ discarded, locked files were changed: {}",
@@ -290,6 +320,13 @@ pub(super) fn line(style: Style, event: &Event) -> Option<String> {
     Some(line)
 }
 
+/// The message without `robot-to 3: `, which stands before the line already.
+fn without_number(message: &str) -> &str {
+    let rest = message.strip_prefix("robot-to ");
+    let rest = rest.map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+    rest.and_then(|rest| rest.strip_prefix(": ")).unwrap_or(message)
+}
+
 /// The argument that says most.
 fn argument(arguments: &Value) -> String {
     let said = ["path", "file_path", "command", "summary"]
@@ -309,6 +346,19 @@ mod tests {
             .into();
         assert_eq!(counts, ["0", "999", "1.0k", "12.3k", "123k", "1.2M", "123M"]);
         assert_eq!([0, 59, 61, 3_661].map(clock), ["0:00", "0:59", "1:01", "1:01:01"]);
+    }
+
+    #[test]
+    fn the_number_of_an_iteration_is_not_said_twice() {
+        for (message, shown) in [
+            ("robot-to 12: Add a part", "Add a part"),
+            ("fix(a): mend it", "fix(a): mend it"),
+            ("robot-to is a name", "robot-to is a name"),
+        ] {
+            assert_eq!(without_number(message), shown);
+        }
+        let prefix = prefix(&RunView::default(), jiff::Timestamp::UNIX_EPOCH);
+        assert_eq!(prefix.chars().count() + 1, INDENT, "{prefix:?}");
     }
 
     #[test]

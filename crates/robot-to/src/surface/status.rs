@@ -4,9 +4,8 @@ use super::Style;
 use super::plain::{clock, count, line};
 use robot_lab_to::commit_message::{clip, one_line};
 use robot_lab_to::event::{Event, Record};
-use robot_lab_to::iteration::{RunState, StopKind};
-use robot_lab_to::run::Began;
-use robot_lab_to::view::RunView;
+use robot_lab_to::iteration::RunState;
+use robot_lab_to::run::{Began, Standing};
 use serde_json::{Value, json};
 
 /// How many events are shown, and the longest line of one in characters.
@@ -38,31 +37,17 @@ pub(crate) struct Places {
     pub(crate) flags: String,
 }
 
-/// What a run is doing.
-enum Standing {
-    Running(&'static str),
-    Waiting(String),
-    Ended { reason: String, kind: Option<StopKind> },
-    CutOff,
-}
-
-impl Standing {
-    fn word(&self) -> &'static str {
-        match self {
-            Self::Running(_) => "running",
-            Self::Waiting(_) => "waiting",
-            Self::Ended { .. } => "ended",
-            Self::CutOff => "cut off",
+/// More of how a run stands than its word.
+pub(super) fn detail(standing: &Standing) -> String {
+    match standing {
+        Standing::Running(doing) => (*doing).to_owned(),
+        Standing::Waiting { kind, left } => {
+            let left = clock(i64::try_from(left.as_secs()).unwrap_or(i64::MAX));
+            format!("for the model ({kind}), which is asked again in {left}")
         }
-    }
-
-    fn detail(&self) -> &str {
-        match self {
-            Self::Running(doing) => doing,
-            Self::Waiting(why) => why,
-            Self::Ended { reason, .. } => reason,
-            Self::CutOff => "its process ended without a word",
-        }
+        Standing::Ended { reason, .. } => reason.clone(),
+        Standing::CutOff => "its process ended without a word".into(),
+        Standing::NeverBegan => "its process ended while the run was set up; it made no branch".into(),
     }
 }
 
@@ -85,7 +70,7 @@ impl Status<'_> {
             "robot-to {} — {}: {}\n",
             self.run_id,
             standing.word(),
-            one_line(standing.detail())
+            one_line(&detail(&standing))
         );
         let mut line = |name: &str, value: &str| text.push_str(&format!("{name:<11} {value}\n"));
         if let Some(began) = &began {
@@ -158,7 +143,7 @@ impl Status<'_> {
         json!({
             "run_id": self.run_id,
             "standing": standing.word(),
-            "detail": one_line(standing.detail()),
+            "detail": one_line(&detail(&standing)),
             "kind": kind,
             "complete": self.complete,
             "objective": began.map(|began| began.objective),
@@ -192,43 +177,7 @@ impl Status<'_> {
     }
 
     fn standing(&self) -> Standing {
-        let mut records = self.records.iter().rev();
-        let last = records.find(|record| !matches!(record.event, Event::Notice { .. }));
-        if let Some(Event::Ended { abort_reason, .. }) = last.map(|record| &record.event) {
-            // The end of an earlier process is not this one's.
-            let here = records.take_while(|record| !matches!(record.event, Event::RunResumed { .. }));
-            let kind = here.into_iter().find_map(|record| match &record.event {
-                Event::Aborted { kind, .. } => Some(*kind),
-                _ => None,
-            });
-            let reason = abort_reason.clone();
-            return Standing::Ended { reason, kind };
-        }
-        if !self.held {
-            return Standing::CutOff;
-        }
-        if let Some(record) = last
-            && let Event::ModelFailed {
-                kind,
-                retry_in_ms: Some(ms),
-                ..
-            } = &record.event
-        {
-            let left = i64::try_from(*ms).unwrap_or(i64::MAX) - self.since(record);
-            if left > 0 {
-                let left = clock(left / 1_000);
-                return Standing::Waiting(format!("for the model ({kind}), which is asked again in {left}"));
-            }
-        }
-        let mut view = RunView::default();
-        for record in self.records {
-            view.apply(record);
-        }
-        Standing::Running(if view.doing.is_empty() {
-            "setting up"
-        } else {
-            view.doing
-        })
+        Standing::of(self.records, self.held, self.now)
     }
 
     /// Milliseconds since a record.
@@ -276,10 +225,16 @@ impl Status<'_> {
     fn next(&self, standing: &Standing, state: &RunState, began: Option<&Began<'_>>) -> Vec<String> {
         let (id, flags) = (self.run_id, &self.places.flags);
         let mut next = Vec::new();
+        if matches!(standing, Standing::NeverBegan) {
+            next.push(format!("robot-to clean {id}{flags}"));
+        }
         let over = matches!(standing, Standing::Ended { .. } | Standing::CutOff);
         if let Some(began) = began {
             if over && !self.complete {
                 next.push(format!("robot-to resume {id}{flags}"));
+            }
+            if over {
+                next.push(format!("robot-to report {id}{flags}"));
             }
             if state.commits > 0 {
                 next.push(format!(
@@ -331,6 +286,7 @@ fn first_line(text: &str) -> String {
 mod tests {
     use super::*;
     use robot_lab_to::eval::{Goal, Measure, Provenance};
+    use robot_lab_to::iteration::StopKind;
     use robot_lab_to::settings::Plan;
     use robot_lab_to::workspace::Oid;
     use std::time::Duration;
@@ -507,6 +463,7 @@ mod tests {
                       59:58 ago  #1   iteration begins
                       59:00 ago  #1   ✘ failed: no idea
         Next:       robot-to resume R --run-dir x
+                    robot-to report R --run-dir x
                     robot-to attempts R --run-dir x
         ");
         let json = status.json();

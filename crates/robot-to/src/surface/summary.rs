@@ -1,13 +1,14 @@
 //! The end of a run, in a few lines.
 
+use super::extent;
 use super::plain::{clock, count};
-use super::{extent, shell_word};
 use crate::exit::Exit;
 use robot_lab_to::run::RunReport;
 use std::path::Path;
 
-/// The summary of a run, with the commands that come next. Paths are shown relative to `cwd` where they are in it.
-pub(crate) fn summary(report: &RunReport, cwd: &Path) -> String {
+/// The summary of a run, with the commands that come next. Paths are shown relative to `cwd` where they are in it;
+/// `flags` lead another command to the run.
+pub(crate) fn summary(report: &RunReport, cwd: &Path, flags: &str) -> String {
     let state = &report.state;
     let ended = if Exit::is_complete(&report.reason) {
         "complete"
@@ -33,16 +34,14 @@ pub(crate) fn summary(report: &RunReport, cwd: &Path) -> String {
         count(state.usage.input),
         count(state.usage.output)
     ));
-    text.push_str(&format!("Changes:    {}\n", extent(&report.diff)));
+    let changes = if state.commits > 0 {
+        extent(&report.diff)
+    } else {
+        "none: nothing was committed".into()
+    };
+    text.push_str(&format!("Changes:    {changes}\n"));
     text.push_str(&format!("Notes:      {}\n", short(&report.notes)));
     text.push_str(&format!("Log:        {}\n", short(&report.log)));
-    if let Some(attempts) = &report.attempts {
-        text.push_str(&format!(
-            "Attempts:   git --git-dir={} log --all
-",
-            shell_word(&short(attempts))
-        ));
-    }
     if let Some(workspace) = &report.workspace {
         text.push_str(&format!(
             "Unfinished: what was under way is in {}
@@ -57,13 +56,15 @@ pub(crate) fn summary(report: &RunReport, cwd: &Path) -> String {
             report.missed
         ));
     }
+    let mut next = Vec::new();
     if state.commits > 0 {
         let range = format!("{}..{}", report.base.short(), report.branch);
-        text.push_str(&format!(
-            "Next:       git log {range}\n            git diff {range}\n"
-        ));
-    } else {
-        text.push_str("Next:       nothing was committed; the notes say what was tried\n");
+        next.extend([format!("git log {range}"), format!("git diff {range}")]);
     }
+    next.push(format!("robot-to report {}{flags}", report.run_id));
+    if report.attempts.is_some() {
+        next.push(format!("robot-to attempts {}{flags}", report.run_id));
+    }
+    text.push_str(&format!("Next:       {}\n", next.join("\n            ")));
     text
 }

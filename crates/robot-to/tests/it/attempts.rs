@@ -10,7 +10,7 @@ use crate::lab::{KEY, Lab, PATIENCE};
 use crate::replies::{bash, good, part, submit, write};
 
 /// Runs a command of ours, without a key, and checks that nothing of the user's was changed by it.
-fn look(lab: &Lab, arguments: &[&str]) -> Finished {
+pub(crate) fn look(lab: &Lab, arguments: &[&str]) -> Finished {
     let before = lab.repo.fingerprint();
     let mut command = lab.env.command(arguments);
     command.env_remove("OPENAI_API_KEY");
@@ -22,7 +22,7 @@ fn look(lab: &Lab, arguments: &[&str]) -> Finished {
 
 /// What it prints, when it does what was asked.
 #[track_caller]
-fn seen(lab: &Lab, arguments: &[&str]) -> String {
+pub(crate) fn seen(lab: &Lab, arguments: &[&str]) -> String {
     let finished = look(lab, arguments);
     finished.assert_code(0);
     assert_eq!(finished.stderr, "", "{arguments:?}");
@@ -31,7 +31,7 @@ fn seen(lab: &Lab, arguments: &[&str]) -> String {
 
 /// What it says, when it refuses. No ref and no object is added.
 #[track_caller]
-fn refused(lab: &Lab, arguments: &[&str]) -> String {
+pub(crate) fn refused(lab: &Lab, arguments: &[&str]) -> String {
     let state = || (lab.repo.git(&["for-each-ref"]), lab.repo.objects());
     let before = state();
     let finished = look(lab, arguments);
@@ -42,14 +42,14 @@ fn refused(lab: &Lab, arguments: &[&str]) -> String {
 }
 
 #[track_caller]
-fn assert_in(text: &str, parts: &[&str]) {
+pub(crate) fn assert_in(text: &str, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "{part:?} is not in:\n{text}");
     }
 }
 
 /// The id of the latest run.
-fn run_id(lab: &Lab) -> String {
+pub(crate) fn run_id(lab: &Lab) -> String {
     let json: Value = serde_json::from_str(&seen(lab, &["status", "--json"])).unwrap();
     json["run_id"].as_str().unwrap().to_owned()
 }

@@ -84,6 +84,26 @@ fn the_help_of_the_manual() {
 }
 
 #[test]
+fn the_help_of_checking() {
+    assert_snapshot!(help_of(&["check", "--help"]));
+}
+
+#[test]
+fn the_help_of_reporting() {
+    assert_snapshot!(help_of(&["report", "--help"]));
+}
+
+#[test]
+fn the_help_of_cleaning() {
+    assert_snapshot!(help_of(&["clean", "--help"]));
+}
+
+#[test]
+fn the_help_of_the_doctor() {
+    assert_snapshot!(help_of(&["doctor", "--help"]));
+}
+
+#[test]
 fn the_version_is_printed() {
     assert_eq!(
         help_of(&["--version"]),

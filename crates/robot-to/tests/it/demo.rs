@@ -26,7 +26,7 @@ fn runs(env: &mut TestEnvironment, kata: &Path, flags: &[&str]) -> String {
 }
 
 #[test]
-fn the_demo_commits_twice_discards_once_and_is_listed() {
+fn the_demo_repairs_is_refused_discards_meets_its_target_and_is_listed() {
     let (mut env, kata, finished) = demo();
     finished.assert_code(0);
     no_process_is_left(&env);
@@ -39,22 +39,31 @@ fn the_demo_commits_twice_discards_once_and_is_listed() {
         log.lines().collect::<Vec<_>>(),
         [
             "a kata with a failing test suite",
-            "robot-to 1: Implement roman.sh with subtractive numerals",
-            "robot-to 3: Say in roman.sh how it is used",
+            "robot-to 1: Convert with subtractive numerals",
+            "robot-to 3: Refuse with one test",
         ]
     );
     assert_eq!(git.git_in(&kata, &["status", "--porcelain"]), "");
-    assert!(
-        finished
-            .stdout
-            .contains("Iterations: 3 (2 committed, 1 discarded)"),
-        "{}",
-        finished.stdout
-    );
+    for part in [
+        "robot-to complete — script/script — ",
+        "Reason:     target met: verify=true, measure=12 (before 18)\n",
+        "Iterations: 3 (2 committed, 1 discarded)\n",
+    ] {
+        assert!(finished.stdout.contains(part), "{}", finished.stdout);
+    }
+    for part in [
+        "repair 1: the robot sees what was printed\n",
+        "edit refused: test.sh is locked: ",
+        "✘ discarded, not better: Refuse in a function\n",
+    ] {
+        assert!(finished.stderr.contains(part), "{}", finished.stderr);
+    }
 
     let listed = runs(&mut env, &kata, &[]);
     assert!(
-        listed.contains("3 iterations,   2 commits  max iterations reached (3)  implement roman.sh"),
+        listed.contains(
+            "3 iterations,   2 commits  target met: verify=true, measure=12 (before 18)  write roman.sh"
+        ),
         "{listed}"
     );
     let listed = runs(&mut env, &kata, &["--json"]);
@@ -66,7 +75,10 @@ fn the_demo_commits_twice_discards_once_and_is_listed() {
     for (key, expected) in [("iterations", 3), ("commits", 2), ("discarded", 1)] {
         assert_eq!(lines[0][key], expected, "{key}");
     }
-    assert_eq!(lines[0]["standing"], "max iterations reached (3)");
+    assert_eq!(
+        lines[0]["standing"],
+        "target met: verify=true, measure=12 (before 18)"
+    );
     for key in ["notes", "log"] {
         assert!(Path::new(lines[0][key].as_str().unwrap()).is_file(), "{key}");
     }
@@ -102,7 +114,7 @@ fn the_commands_that_the_demo_shows_work() {
         String::from_utf8_lossy(&output.stderr)
     );
     assert!(
-        said.contains("robot-to 1: Implement") && said.contains("[VERIFY FAILED]"),
+        said.contains("robot-to 1: Convert") && said.contains("[NO IMPROVEMENT]"),
         "{said}"
     );
     assert!(kata.is_dir());

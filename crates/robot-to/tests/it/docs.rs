@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use robot_lab_providers::{key_variable, known_providers, usual_address};
-use testkit::{TestEnvironment, TestRepo};
+use testkit::{ModelServer, Reply, Running, TestEnvironment, TestRepo};
+
+use crate::lab::PATIENCE;
+use crate::replies::{give_up, submit, write};
 
 pub(crate) fn document(name: &str) -> String {
     let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", name].iter().collect();
@@ -46,7 +49,10 @@ fn the_picture_in_the_readme_is_what_the_demo_shows() {
     finished.assert_code(0);
     env.placeholder(dir.display().to_string(), "[DEMO]")
         .placeholder("/tmp/robot-to-demo-4711", "[DEMO]");
-    let (_, shown) = finished.stderr.split_once("\n\n").unwrap();
+    let (intro, shown) = finished.stderr.split_once("\n\n").unwrap();
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let command = words(block(&document("README.md"), "<!-- command -->"));
+    assert!(words(intro).ends_with(&command), "{intro}");
     let (summary, _) = finished.stdout.split_once("\n\nLook at it:").unwrap();
     let shown = stable(&env.normalize(&format!("{shown}{summary}")));
     let readme = document("README.md");
@@ -77,15 +83,15 @@ fn every_event_is_documented() {
 #[test]
 fn every_flag_in_the_documents_exists() {
     let env = TestEnvironment::new(env!("CARGO_BIN_EXE_robot-to"));
-    let help: String = [
-        &["--help"][..],
-        &["demo", "--help"],
-        &["runs", "--help"],
-        &["man", "--help"],
-    ]
-    .iter()
-    .map(|arguments| env.run(*arguments).stdout)
-    .collect();
+    let commands = [
+        "demo", "resume", "check", "runs", "status", "attempts", "show", "report", "apply", "clean",
+        "doctor", "man",
+    ];
+    let help: String = commands
+        .iter()
+        .map(|command| env.run([*command, "--help"]).stdout)
+        .chain([env.run(["--help"]).stdout])
+        .collect();
     let flags = |text: &str| -> BTreeSet<String> {
         text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
             .filter(|word| word.len() > 2 && word.starts_with("--") && !word.starts_with("---"))
@@ -107,6 +113,8 @@ fn every_flag_in_the_documents_exists() {
         "--tool-call-parser",
         "--max-model-len",
         "--example",
+        "--oneline",
+        "--branches",
     ]
     .map(str::to_owned);
     for page in [
@@ -119,6 +127,8 @@ fn every_flag_in_the_documents_exists() {
         "docs/configuration.md",
         "docs/evals.md",
         "docs/library.md",
+        "docs/getting-started.md",
+        "docs/concepts.md",
         "CHANGELOG.md",
     ] {
         let unknown: Vec<String> = flags(&document(page))
@@ -243,4 +253,89 @@ fn every_key_of_what_produced_a_score_is_documented() {
     for key in known.as_object().unwrap().keys() {
         assert!(page.contains(&format!("`{key}`")), "{key}");
     }
+}
+
+/// The blocks of shell commands of a page, but for those that say why they are not run.
+fn shell_blocks(page: &str) -> Vec<&str> {
+    let mut blocks = Vec::new();
+    let mut rest = page;
+    while let Some((before, after)) = rest.split_once("```sh\n") {
+        let (block, after) = after.split_once("```").unwrap();
+        if !before
+            .trim_end()
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .starts_with("<!-- not run: ")
+        {
+            blocks.push(block);
+        }
+        rest = after;
+    }
+    blocks
+}
+
+#[test]
+fn the_commands_of_getting_started_work() {
+    let page = document("docs/getting-started.md");
+    let blocks = shell_blocks(&page);
+    assert_eq!(blocks.len(), 9, "{blocks:#?}");
+    let mend = Reply::calls([write("greet.sh", "echo \"hello $1\"\n"), submit("Greet by name")]);
+    let server = ModelServer::start([mend, Reply::calls([give_up("Nothing is left to do")])]);
+    let mut env = TestEnvironment::new(env!("CARGO_BIN_EXE_robot-to"));
+    env.cwd(env.work());
+    let script = format!("set -e\n{}", blocks.join("echo '--- next ---'\n"));
+    let url = "http://localhost:11434/v1";
+    assert!(script.matches(url).count() >= 2);
+    let script = script.replace(url, &server.base_url());
+    let finished = Running::start(env.shell(&script)).wait(PATIENCE);
+    finished.assert_code(0);
+    let said: Vec<&str> = finished.stdout.split("--- next ---\n").collect();
+    let [demo, _, check, run, report, review, resume, take, clean] = said.as_slice() else {
+        panic!("{said:#?}")
+    };
+    for (said, parts) in [
+        (demo, &["Reason:     target met: "][..]),
+        (
+            check,
+            &["Baseline:   verify=false (exit 1)", "Ready: a run would begin."],
+        ),
+        (
+            run,
+            &[
+                "Reason:     max iterations reached (1)",
+                "(1 committed, 0 discarded)",
+            ],
+        ),
+        (report, &["# robot-to ", "**Reason:** max iterations reached (1)"]),
+        (
+            review,
+            &[
+                "robot-to 1: Greet by name",
+                "no attempts are kept",
+                "iteration 1 of ",
+            ],
+        ),
+        (
+            resume,
+            &[
+                "Reason:     max iterations reached (2)",
+                "(1 committed, 1 discarded)",
+            ],
+        ),
+        (take, &[]),
+        (
+            clean,
+            &[
+                "2 iterations,   1 commits  max iterations reached (2)",
+                "Cleaned:    ",
+            ],
+        ),
+    ] {
+        for part in parts {
+            assert!(said.contains(part), "{part:?} is not in:\n{said}");
+        }
+    }
+    server.assert_valid();
+    assert_eq!(server.unexpected(), 0);
 }

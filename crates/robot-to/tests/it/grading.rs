@@ -97,7 +97,7 @@ fn a_change_that_stays_broken_is_kept_away_from_the_user_and_told_to_the_next_ro
         assert!(told.contains(part), "{told}");
     }
     assert!(
-        !ran.on_branch("parts/two").is_empty() && ran.shown().contains("Attempts:"),
+        !ran.on_branch("parts/two").is_empty() && ran.shown().contains("robot-to attempts "),
         "{}",
         ran.shown()
     );

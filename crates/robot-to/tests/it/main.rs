@@ -9,13 +9,17 @@
 )]
 
 mod attempts;
+mod check;
 mod checks;
+mod clean;
 mod cli;
+mod concepts;
 mod config;
 mod copy;
 mod demo;
 mod dirty;
 mod docs;
+mod doctor;
 mod evals;
 mod examples;
 mod faults;
@@ -35,6 +39,7 @@ mod providers;
 mod real_input;
 mod regressions;
 mod replies;
+mod report;
 mod resume;
 mod script;
 mod setup;

@@ -69,18 +69,18 @@ fn the_commands_that_the_summary_shows_work() {
     ];
     let finished = lab.env.run(lab.arguments(&flags));
     finished.assert_code(0);
-    let commands = finished
-        .stdout
-        .lines()
-        .filter_map(|line| line.split_once("  git "))
-        .map(|(_, rest)| rest.trim());
-    let commands: Vec<_> = commands.map(|rest| format!("git --no-pager {rest}")).collect();
-    assert_eq!(commands.len(), 3, "{}", finished.stdout);
-    for (command, shown) in commands
-        .iter()
-        .zip(["iteration:gate_failure", "robot-to 2: Add part two", "+ok"])
-    {
-        let output = lab.env.command_of("/bin/sh", ["-c", command]).output().unwrap();
+    let (_, next) = finished.stdout.split_once("Next:").unwrap();
+    let commands: Vec<_> = next.lines().map(str::trim).collect();
+    let shown = [
+        ("git log ", "robot-to 2: Add part two"),
+        ("git diff ", "+ok"),
+        ("robot-to report ", "- **1**, the gate failed: Add part one"),
+        ("robot-to attempts ", "   1  the gate failed "),
+    ];
+    assert_eq!(commands.len(), shown.len(), "{}", finished.stdout);
+    for (command, (begins, shown)) in commands.iter().zip(shown) {
+        assert!(command.starts_with(begins), "{command}");
+        let output = lab.env.shell(command).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(
             said.contains(shown),

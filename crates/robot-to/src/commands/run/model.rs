@@ -13,6 +13,17 @@ use std::sync::Arc;
 /// The provider that plays a file.
 const SCRIPT: &str = "script";
 
+/// A model, and what is known of its key.
+pub(in crate::commands) struct Chosen {
+    pub(in crate::commands) model: Arc<dyn Model>,
+    /// The variable that holds the key, where the provider has one.
+    pub(in crate::commands) variable: Option<&'static str>,
+    /// Whether the user gave one.
+    pub(in crate::commands) key: bool,
+    /// Why the model cannot be asked: there is no key.
+    pub(in crate::commands) missing: Option<CliError>,
+}
+
 /// Makes the model that the flags name. What is said to a provider is shown to `observer`.
 pub(super) fn choose(
     plan: &Plan,
@@ -20,6 +31,20 @@ pub(super) fn choose(
     keys: &Keys,
     observer: Option<Arc<dyn ExchangeObserver>>,
 ) -> Result<Arc<dyn Model>, CliError> {
+    let chosen = find(plan, cwd, keys, observer)?;
+    match chosen.missing {
+        Some(error) => Err(error),
+        None => Ok(chosen.model),
+    }
+}
+
+/// The same where a missing key is no error: that model must not be asked.
+pub(in crate::commands) fn find(
+    plan: &Plan,
+    cwd: &Path,
+    keys: &Keys,
+    observer: Option<Arc<dyn ExchangeObserver>>,
+) -> Result<Chosen, CliError> {
     let text = |name: &str| plan.model.get(name).and_then(Value::as_str).map(str::to_owned);
     let (provider, name) = (
         text("provider").unwrap_or_default(),
@@ -27,21 +52,31 @@ pub(super) fn choose(
     );
     let base_url = text("base_url");
     if provider == SCRIPT {
-        return Ok(Arc::new(script(&cwd.join(&name))?));
+        return Ok(Chosen {
+            model: Arc::new(script(&cwd.join(&name))?),
+            variable: None,
+            key: false,
+            missing: None,
+        });
     }
     let key = keys.of(&provider);
-    if let (Some(variable), None, None) = (key_variable(&provider), key, &base_url) {
-        return Err(CliError::configuration(format!(
-            "there is no key for {}: the variable {variable} is not set; nothing was changed",
-            provider
-        ))
-        .hint(format!("export {variable}=…"))
-        .hint("without a key, see a whole run with a scripted model: robot-to demo")
-        .hint("a model on this machine needs none: --provider ollama --model NAME, or --base-url URL"));
-    }
+    let variable = key_variable(&provider);
+    let missing = match (variable, key, &base_url) {
+        (Some(variable), None, None) => Some(
+            CliError::configuration(format!(
+                "there is no key for {provider}: the variable {variable} is not set; nothing was changed"
+            ))
+            .hint(format!("export {variable}=…"))
+            .hint("without a key, see a whole run with a scripted model: robot-to demo")
+            .hint("a model on this machine needs none: --provider ollama --model NAME, or --base-url URL"),
+        ),
+        _ => None,
+    };
+    // Only a model that may be asked has a true key.
+    let api_key = key.or(missing.as_ref().map(|_| "none"));
     let config = ModelConfig {
         base_url: base_url.clone(),
-        api_key: key.map(str::to_owned),
+        api_key: api_key.map(str::to_owned),
         num_ctx: plan
             .model
             .get("num_ctx")
@@ -57,9 +92,15 @@ pub(super) fn choose(
             error.hint("a file can be played too: --provider script")
         }
     })?;
-    Ok(match observer {
+    let model: Arc<dyn Model> = match observer {
         Some(observer) => Arc::new(model.observed_by(observer)),
         None => Arc::new(model),
+    };
+    Ok(Chosen {
+        model,
+        variable,
+        key: key.is_some(),
+        missing,
     })
 }
 

@@ -9,7 +9,7 @@ use std::io::{IsTerminal as _, Read as _};
 const MAX: u64 = 64 * 1024;
 
 /// The objective, not empty.
-pub(super) fn objective(args: &StartArgs) -> Result<String, CliError> {
+pub(in crate::commands) fn objective(args: &StartArgs) -> Result<String, CliError> {
     let text = match (&args.objective, &args.objective_file) {
         (Some(text), _) => {
             if let Some(command) = mistyped(text) {
@@ -61,7 +61,7 @@ fn mistyped(text: &str) -> Option<String> {
         .collect();
     let near = |command: &&String| {
         // Of a short name, two letters are most of it: `plan` is not `man`.
-        let slips = if command.len() > 4 { 2 } else { 1 };
+        let slips = if command.len() > 5 { 2 } else { 1 };
         strsim::damerau_levenshtein(&text.to_lowercase(), command) <= slips
     };
     commands

@@ -1,0 +1,52 @@
+//! `robot-to check`: everything up to the first token of a run, and nothing of it stays.
+
+use super::current_dir;
+use super::look::print;
+use super::run::{apply, check_env, instruct, model, objective, place, set_up};
+use crate::args::CheckArgs;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::key::Keys;
+use crate::signal;
+use crate::surface::{Ready, Style};
+use robot_lab_to::run::{Halt, Run};
+use robot_lab_to::settings::Plan;
+use std::io::Write as _;
+
+/// Sets a run up, shows how it would begin, and takes all of it back.
+pub(crate) async fn run(args: &CheckArgs, keys: &Keys) -> Result<Exit, CliError> {
+    check_env(&args.run.env)?;
+    let cwd = current_dir()?;
+    let mut plan = Plan::new(objective::objective(&args.start())?);
+    apply(&args.run, &mut plan, &|_| true)?;
+    instruct(&mut plan, &args.run, &cwd, &|_| true)?;
+    let chosen = model::find(&plan, &cwd, keys, None)?;
+    let place = place(&args.run, &plan, &cwd, keys)?;
+    let halt = Halt::new();
+    signal::watch(halt.clone())
+        .map_err(|error| CliError::internal(format!("signals cannot be watched: {error}")))?;
+    if plan.verify_command.is_some() || plan.measure.is_some() {
+        let style = Style::for_stderr(std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()));
+        let grading = style.dim("grading the commit that a run would start from …");
+        drop(writeln!(std::io::stderr().lock(), "{grading}"));
+    }
+    let run = set_up(Run::builder(plan.objective.clone()), place, plan, chosen.model);
+    let checked = Box::pin(run.halt(halt).build()?.check()).await?;
+    let ready = Ready {
+        checked: &checked,
+        variable: chosen.variable,
+        key: chosen.key,
+        missing: chosen.missing.as_ref().map(CliError::message),
+    };
+    let text = if args.run.json {
+        format!("{}\n", ready.json())
+    } else {
+        ready.text()
+    };
+    print(text.as_bytes());
+    // As a run would end without a key.
+    match chosen.missing {
+        Some(error) => Err(error),
+        None => Ok(Exit::Done),
+    }
+}
