@@ -87,6 +87,15 @@ pub enum ConfigError {
         /// What is wrong with it.
         why: String,
     },
+    /// The base URL holds what may be a secret, and settings are written down.
+    #[error(
+        "the base URL of {host} has a user, a password or a query in it, and settings are written into the log; give the \
+         key in the provider's variable"
+    )]
+    SecretInUrl {
+        /// The host.
+        host: String,
+    },
     /// There is no key, and the provider wants one.
     #[error("there is no key for {provider}; set {variable}, or a base URL of a server that needs none")]
     NoKey {
@@ -121,6 +130,11 @@ pub(crate) fn base_url(protocol: Protocol, given: &str) -> Result<Url, ConfigErr
     let mut url = Url::parse(given.trim()).map_err(|error| bad(error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(bad("it does not begin with http:// or https://".into()));
+    }
+    if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
+        return Err(ConfigError::SecretInUrl {
+            host: url.host_str().unwrap_or_default().to_owned(),
+        });
     }
     url.set_path(&protocol.base_path(url.path()));
     url.set_fragment(None);

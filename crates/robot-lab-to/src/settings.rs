@@ -80,6 +80,9 @@ pub struct Plan {
     pub goal: Goal,
     /// Files that no robot may change: git pathspecs from the top of the repository.
     pub protect_paths: Vec<String>,
+    /// Where in the checkout the run was started, relative to the top: set when it begins, so that it goes on there.
+    /// `None` also where that is no UTF-8; then it goes by where it is resumed.
+    pub subdir: Option<String>,
     /// Whether the user's git hooks are asked before a commit.
     pub hooks: bool,
     /// Whether commits are signed, as the user's git is configured to.
@@ -124,6 +127,7 @@ impl Default for Plan {
             measure: None,
             goal: Goal::default(),
             protect_paths: Vec::new(),
+            subdir: None,
             hooks: true,
             sign: false,
             iteration_timeout: Duration::from_secs(3_600),

@@ -1,7 +1,7 @@
 //! Everything that a run does before its first token, and takes back: for whoever wants to know how it would begin.
 
 use super::setup::{Traces, check, check_places, create_dir, first_records, notices, prepare};
-use super::{Run, RunId, StartError, settle};
+use super::{Run, RunId, StartError, complete};
 use crate::eval::Score;
 use crate::event::{Event, Record};
 use crate::iteration::{RunState, StopReason};
@@ -62,7 +62,7 @@ impl Run {
             ..
         } = self;
         let halt = &halt;
-        settle(&mut plan, &place);
+        complete(&mut plan, &place);
         check(&plan)?;
         let git = Git::find(&place.host).await?;
         let ledger = Ledger::discover(&git, &place.repo).await?;

@@ -107,7 +107,7 @@ impl Run {
             halt,
         } = self;
         let halt = &halt;
-        settle(&mut plan, &place);
+        complete(&mut plan, &place);
         let mut policy = plan.policy.clone();
         if plan.goal.target.is_some() {
             // What is measured is not for the robot to judge.
@@ -145,7 +145,7 @@ impl Run {
 }
 
 /// Completes a plan before anything is done by it.
-fn settle(plan: &mut Plan, place: &Place) {
+fn complete(plan: &mut Plan, place: &Place) {
     plan.bound();
     // It becomes the name of a branch, and is written in places that are not the log.
     let redactor = Redactor::new(place.secrets.iter().cloned());

@@ -32,7 +32,10 @@ impl Run {
             )));
         }
         let git = Git::find(&place.host).await?;
-        let ledger = Ledger::discover(&git, &place.repo).await?;
+        let mut ledger = Ledger::discover(&git, &place.repo).await?;
+        if let Some(subdir) = &plan.subdir {
+            ledger.work_in(subdir);
+        }
         let branch = Branch::of_run(&past.branch);
         let tip = tip(&ledger, &branch, &state).await?;
         let Past {

@@ -89,13 +89,14 @@ impl Run {
     /// Sets a new run up, or leaves nothing behind.
     pub(super) async fn set_up(
         place: Place,
-        plan: Plan,
+        mut plan: Plan,
         with: With,
         halt: &Halt,
     ) -> Result<(RealWorld, RunId), StartError> {
         check(&plan)?;
         let git = Git::find(&place.host).await?;
         let ledger = Ledger::discover(&git, &place.repo).await?;
+        plan.subdir = ledger.subdir().to_str().map(str::to_owned);
         let run_dir = ledger.top().join(&place.run_dir);
         check_places(&place, &ledger, &run_dir)?;
         let (id, dir) = create_dir(&run_dir, || RunId::new(with.clock.now()))?;

@@ -149,6 +149,11 @@ impl Ledger {
         &self.facts.subdir
     }
 
+    /// Takes this directory, relative to the top, for the one that the run was started in.
+    pub(crate) fn work_in(&mut self, subdir: &str) {
+        self.facts.subdir = subdir.into();
+    }
+
     /// The git directory of the checkout (of a linked worktree: its own).
     #[must_use]
     pub fn git_dir(&self) -> &Path {

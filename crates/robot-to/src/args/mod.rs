@@ -21,7 +21,7 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use look::{IterationArgs, LookArgs, PlaceArgs};
 pub(crate) use plan::{is_written, written};
 pub(crate) use report::{ReportArgs, ReportFormat};
-pub(crate) use run::{DEFAULT_PROVIDER, RunArgs};
+pub(crate) use run::{DEFAULT_MODEL, DEFAULT_PROVIDER, RunArgs};
 pub(crate) use runs::RunsArgs;
 
 use clap::{CommandFactory as _, Parser, Subcommand};

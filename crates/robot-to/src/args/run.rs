@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// The provider of a run that names none.
 pub(crate) const DEFAULT_PROVIDER: &str = "openai";
+/// The model of a run that names none, which only that provider has.
+pub(crate) const DEFAULT_MODEL: &str = "gpt-5.5";
 
 /// Flags of a run.
 #[derive(Debug, Args)]
@@ -24,7 +26,7 @@ pub(crate) struct RunArgs {
     #[arg(long, default_value = DEFAULT_PROVIDER, help_heading = "Model")]
     pub(crate) provider: String,
     /// The model's name; with --provider script, the file with the script
-    #[arg(long, default_value = "gpt-5.5", help_heading = "Model")]
+    #[arg(long, default_value = DEFAULT_MODEL, help_heading = "Model")]
     pub(crate) model: String,
     /// Where the model is served, such as http://localhost:8080/v1
     #[arg(long, value_name = "URL", help_heading = "Model")]

@@ -193,3 +193,26 @@ fn without_debug_nothing_of_it_is_shown() {
     let ran = lab.run(&["--max-iterations", "1"]);
     assert!(!ran.shown().contains("debug 1"), "{}", ran.shown());
 }
+
+#[test]
+fn a_provider_without_the_default_model_wants_one_named() {
+    let mut lab = Lab::new([]);
+    lab.env.env("ANTHROPIC_API_KEY", KEY);
+    let finished = lab.refuse_command(lab.env.command([OBJECTIVE, "--provider", "anthropic"]));
+    for part in ["no model is named", "anthropic", "--model NAME"] {
+        assert!(finished.stderr.contains(part), "{}", finished.stderr);
+    }
+}
+
+#[test]
+fn an_address_with_a_secret_is_refused_without_repeating_it() {
+    let lab = Lab::new([]);
+    for url in ["http://me:hush@127.0.0.1:9/v1", "http://127.0.0.1:9/v1?key=hush"] {
+        let finished = lab.refuse_command(lab.env.command([OBJECTIVE, "--base-url", url]));
+        assert!(
+            finished.stderr.contains("the base URL of 127.0.0.1") && !finished.stderr.contains("hush"),
+            "{}",
+            finished.stderr
+        );
+    }
+}

@@ -217,3 +217,30 @@ fn a_run_that_has_done_what_was_asked_is_not_resumed_by_itself() {
         refused.stderr
     );
 }
+
+#[test]
+fn a_run_goes_on_in_the_directory_that_it_was_started_in() {
+    let mut lab = Lab::new([good("one"), write_in_sub()]);
+    lab.repo.write("sub/check.sh", "test -e here\n");
+    lab.repo.write("sub/here", "");
+    lab.repo.commit_all("a subdirectory");
+    lab.verify = Some("sh check.sh".into());
+    lab.start_in("sub");
+    let first = lab.run(&["--max-iterations", "1"]);
+    first.assert_end(0, "max iterations reached (1)");
+    let top = lab.top.clone();
+    lab.env.cwd(top);
+    let ran = resume(&lab, &["--max-iterations", "2"]);
+    ran.assert_end(0, "max iterations reached (2)");
+    assert_eq!(
+        ran.outcomes(),
+        ["commit:success", "commit:success"],
+        "{}",
+        ran.shown()
+    );
+    assert_eq!(ran.on_branch("sub/two.txt"), "two");
+}
+
+fn write_in_sub() -> Reply {
+    Reply::calls([write("two.txt", "two\n"), submit("Write beside the others")])
+}

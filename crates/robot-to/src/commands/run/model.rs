@@ -1,6 +1,6 @@
 //! Which model a run uses, and with which key.
 
-use crate::args::DEFAULT_PROVIDER;
+use crate::args::{DEFAULT_MODEL, DEFAULT_PROVIDER};
 use crate::error::CliError;
 use crate::key::Keys;
 use robot_lab::Model;
@@ -58,6 +58,12 @@ pub(in crate::commands) fn find(
             key: false,
             missing: None,
         });
+    }
+    if name == DEFAULT_MODEL && provider != DEFAULT_PROVIDER {
+        return Err(CliError::configuration(format!(
+            "no model is named, and {provider} does not have the default one; nothing was changed"
+        ))
+        .hint("name one that it has: --model NAME"));
     }
     let key = keys.of(&provider);
     let variable = key_variable(&provider);
