@@ -129,8 +129,6 @@ mod tests {
           2  failed               +10 −0 in 2 files     it [2J fails it [2J fails it [2J fails it [2J fails it [2J fails it [2J fails it [2J fails it [2J f…
         3-1  unknown              objects are missing
         ");
-        insta::assert_snapshot!(rows[1].json("R"), @r#"
-        {"run_id":"R","iteration":3,"candidate":1,"outcome":"unknown","summary":"","files":null,"added":null,"removed":null,"commit":"cccccccccccccccccccccccccccccccccccccccc","tree":"dddddddddddddddddddddddddddddddddddddddd","parent":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}
-        "#);
+        insta::assert_snapshot!(rows[1].json("R"), @r#"{"run_id":"R","iteration":3,"candidate":1,"outcome":"unknown","summary":"","files":null,"added":null,"removed":null,"commit":"cccccccccccccccccccccccccccccccccccccccc","tree":"dddddddddddddddddddddddddddddddddddddddd","parent":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}"#);
     }
 }
