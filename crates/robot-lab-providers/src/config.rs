@@ -87,15 +87,6 @@ pub enum ConfigError {
         /// What is wrong with it.
         why: String,
     },
-    /// The base URL holds what may be a secret, and settings are written down.
-    #[error(
-        "the base URL of {host} has a user, a password or a query in it, and settings are written into the log; give the \
-         key in the provider's variable"
-    )]
-    SecretInUrl {
-        /// The host.
-        host: String,
-    },
     /// There is no key, and the provider wants one.
     #[error("there is no key for {provider}; set {variable}, or a base URL of a server that needs none")]
     NoKey {
@@ -131,14 +122,19 @@ pub(crate) fn base_url(protocol: Protocol, given: &str) -> Result<Url, ConfigErr
     if !matches!(url.scheme(), "http" | "https") {
         return Err(bad("it does not begin with http:// or https://".into()));
     }
-    if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
-        return Err(ConfigError::SecretInUrl {
-            host: url.host_str().unwrap_or_default().to_owned(),
-        });
-    }
     url.set_path(&protocol.base_path(url.path()));
     url.set_fragment(None);
     Ok(url)
+}
+
+/// The host of a base URL that holds a user, a password, or a parameter that is named like a secret: nothing to write
+/// down.
+#[must_use]
+pub fn host_of_secret(base_url: &str) -> Option<String> {
+    let url = Url::parse(base_url.trim()).ok()?;
+    let named = url.query_pairs().any(|(name, _)| is_secret(&name));
+    let holds = named || !url.username().is_empty() || url.password().is_some();
+    holds.then(|| url.host_str().unwrap_or_default().to_owned())
 }
 
 /// Whether an address is on this machine, where no proxy belongs in between.

@@ -23,7 +23,7 @@ mod reach;
 mod retry_after;
 pub mod script;
 
-pub use config::{ConfigError, ModelConfig};
+pub use config::{ConfigError, ModelConfig, host_of_secret};
 pub use http::{Exchange, ExchangeObserver, HttpModel};
 pub use providers::{key_variable, known_providers, usual_address};
 pub use reach::{ReachError, reach};

@@ -162,6 +162,15 @@ impl Plan {
         self.measure.is_some() || eval.is_some_and(|name| name != NULL && name != CODE)
     }
 
+    /// The numbers that decide: with a target it is not for the robot to judge when the run is over.
+    pub(crate) fn deciding(&self) -> Policy {
+        let mut policy = self.policy.clone();
+        if self.goal.target.is_some() {
+            policy.stop_when = None;
+        }
+        policy
+    }
+
     /// Gives a measured run without any limit one.
     pub(crate) fn bound(&mut self) {
         if self.is_scored() && !self.policy.has_limit() {

@@ -83,6 +83,8 @@ pub enum Event {
         model: String,
         #[serde(default)]
         hooks: Vec<String>,
+        #[serde(default)]
+        carried_lost: bool,
         plan: Box<Plan>,
     },
     /// A new iteration began. Announces the first turn of its candidate, in a workspace at `parent`, or with the

@@ -2,6 +2,7 @@
 
 use super::candidate::{Accepted, GateFailed};
 use super::{Candidate, Step, StopKind, StopReason};
+use crate::eval::Goal;
 use crate::event::{Event, Record};
 use crate::settings::Plan;
 use crate::workspace::Oid;
@@ -52,6 +53,10 @@ pub struct RunState {
     pub carried: Option<GateFailed>,
     /// Whether the last failure was a commit that hooks refused.
     pub rejected: bool,
+    /// By what scores are judged.
+    pub goal: Goal,
+    /// The condition that the robot judges.
+    pub stop_when: Option<String>,
     /// Why the run ends before its next iteration.
     pub pending_stop: Option<StopReason>,
     /// Where the run stands.
@@ -138,14 +143,28 @@ impl RunState {
                 self.parent = Some(base.clone());
                 self.parent_tree = Some(base_tree.clone());
             }
-            Event::RunResumed { plan, hooks, .. } => {
+            Event::RunResumed {
+                plan,
+                hooks,
+                carried_lost,
+                ..
+            } => {
+                let same = (plan.goal, &plan.policy.stop_when) == (self.goal, &self.stop_when);
+                let over = matches!(self.phase, Phase::Stopped { .. });
+                // What was reached stays reached, unless something else is aimed at now; a robot's word ends one process.
+                self.pending_stop = self.pending_stop.take().filter(|stop| {
+                    same && (stop.kind == StopKind::TargetMet
+                        || (stop.kind == StopKind::StopCondition && !over))
+                });
+                if *carried_lost {
+                    self.carried = None;
+                }
                 self.hooks = !hooks.is_empty();
                 self.since = Some((record.ts, self.elapsed_ms));
                 self.planned(plan);
                 self.failures_in_a_row = 0;
                 self.since_improvement = 0;
                 self.no_change_in_a_row = 0;
-                self.pending_stop = None;
                 self.phase = Phase::Ready;
             }
             Event::IterationStarted { parent, .. } => {
@@ -386,6 +405,8 @@ impl RunState {
 
     fn planned(&mut self, plan: &Plan) {
         self.minimize = plan.goal.minimize;
+        self.goal = plan.goal;
+        self.stop_when.clone_from(&plan.policy.stop_when);
     }
 
     /// The parent has this score now.

@@ -543,6 +543,7 @@ fn the_best_score_goes_by_the_direction_and_resuming_begins_the_counters_anew() 
         branch: "b".into(),
         model: "m".into(),
         hooks: vec![],
+        carried_lost: false,
         plan,
     };
     world.record(resumed(plan.clone()));

@@ -121,6 +121,14 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         timeout: plan.verify_timeout,
         identity: ledger.identity().clone(),
     };
+    if let Some(hook) = hooks.hooks.dangling.first() {
+        return Err(StartError::Configuration(format!(
+            "the hook {} is a link that leads nowhere in the commit that the run starts from; mend it, or pass hooks over \
+             with --no-hooks",
+            hook.display()
+        )));
+    }
+    zones.keep_in_mind(&zones.tree_of(&base).await.map_err(ZoneError::from)?);
     let mut protect = plan.protect_paths.clone();
     protect.extend(eval.protected_paths());
     let locked = Locked::resolve(&zones, &base, &protect).await?;

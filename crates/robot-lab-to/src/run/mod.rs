@@ -108,11 +108,7 @@ impl Run {
         } = self;
         let halt = &halt;
         complete(&mut plan, &place);
-        let mut policy = plan.policy.clone();
-        if plan.goal.target.is_some() {
-            // What is measured is not for the robot to judge.
-            policy.stop_when = None;
-        }
+        let policy = plan.deciding();
         let before = past.as_ref().map_or(Duration::ZERO, |past| {
             Duration::from_millis(past.state().elapsed_ms)
         });

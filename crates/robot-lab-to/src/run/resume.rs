@@ -9,7 +9,7 @@ use crate::event::{Event, Record, Redactor};
 use crate::iteration::{Phase, Policy, RunState, StopKind, StopReason, decide, effect_of};
 use crate::log::Journal;
 use crate::settings::{Place, Plan};
-use crate::workspace::{Branch, Git, Ledger, Oid, RunRepo, WorkDir};
+use crate::workspace::{self, Branch, Git, Ledger, Oid, RunRepo, WorkDir};
 use crate::world::RealWorld;
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,7 +75,21 @@ impl Run {
         let ready = world.furnish_all(&tip).await;
         ready.map_err(not_ready)?;
         world.save_cache().await;
+        // It is in the private copies, which may be elsewhere now.
+        let carried = world.journal.state().carried.and_then(|carried| carried.tree);
+        let lost = match carried {
+            Some(tree) => !world.zones.has(&tree).await.map_err(workspace::ZoneError::from)?,
+            None => false,
+        };
+        if lost {
+            world.journal.note(Event::Notice {
+                message:
+                    "the change that hooks refused is not kept here any more; the run goes on without it"
+                        .into(),
+            });
+        }
         let resumed = Event::RunResumed {
+            carried_lost: lost,
             run_id: id.to_string(),
             branch: world.file.branch.clone(),
             model: world.file.model.clone(),
@@ -161,7 +175,7 @@ async fn settle(
             let Some(input) = world.perform(&record, effect, state).await else {
                 return Ok(());
             };
-            let policy = world.plan.policy.clone();
+            let policy = world.plan.deciding();
             let events = decide(state, input, &policy).map_err(|illegal| {
                 StartError::Halted(StopReason::new(StopKind::Internal, illegal.to_string()))
             })?;

@@ -118,7 +118,8 @@ impl Checkout {
         }
         self.unlock().await?;
         let tree = self.zones.tree_of(target).await?;
-        let reread = self.attributes_differ(&tree).await?;
+        let planted = self.remove_planted_attributes(&strays, &tree).await?;
+        let reread = self.attributes_differ(&tree).await? || planted;
         self.read_tree(&tree).await?;
         if reread {
             // Attributes decide how files are written, also files that did not change.
@@ -134,7 +135,22 @@ impl Checkout {
     /// What git would not show of the directory.
     pub(super) async fn strays(&self) -> Result<Strays, ZoneError> {
         let dir = self.dir.clone();
-        blocking(&self.dir, move || strays::strays(&dir)).await
+        blocking(&self.dir, move || {
+            let found = strays::strays(&dir)?;
+            if found.closed.is_empty() {
+                return Ok(found);
+            }
+            disk::restore_access(&dir);
+            let found = strays::strays(&dir)?;
+            match found.closed.first() {
+                Some(closed) => Err(io::Error::new(
+                    io::ErrorKind::PermissionDenied,
+                    format!("{} cannot be read", closed.display()),
+                )),
+                None => Ok(found),
+            }
+        })
+        .await
     }
 
     async fn read_tree(&mut self, tree: &Oid) -> Result<(), GitError> {
@@ -145,6 +161,38 @@ impl Checkout {
             .await?;
         self.holds = Some(tree.clone());
         Ok(())
+    }
+
+    /// Removes attributes that no tree brought here: git would write files by them. True when there were any.
+    async fn remove_planted_attributes(&self, strays: &Strays, target: &Oid) -> Result<bool, ZoneError> {
+        if strays.attributes.is_empty() {
+            return Ok(false);
+        }
+        let now = if self.index.exists() {
+            Some(self.listing().await?)
+        } else {
+            None
+        };
+        let then = self.zones.known_listing(target);
+        let dirs = now.as_ref().zip(then.as_ref()).map(|(now, then)| {
+            let mut dirs = now.dirs();
+            dirs.extend(then.dirs());
+            dirs
+        });
+        let planted: Vec<&PathBuf> = strays
+            .attributes
+            .iter()
+            .filter(|path| now.as_ref().is_none_or(|now| !now.holds(path)))
+            // Those in build caches decide over no file of a tree.
+            .filter(|path| {
+                let dir = path.parent().unwrap_or(Path::new(""));
+                dirs.as_ref().is_none_or(|dirs| dirs.contains(dir))
+            })
+            .collect();
+        for path in &planted {
+            self.forget(&self.dir.join(path)).await?;
+        }
+        Ok(!planted.is_empty())
     }
 
     async fn attributes_differ(&self, target: &Oid) -> Result<bool, GitError> {

@@ -14,8 +14,10 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 /// The private directory of one run (mode 0700).
 ///
 /// ```text
-/// run.git/        everything the run made, borrowing the user's objects
-/// visible.git/    what robots may read: the latest ancestors of the base, accepted commits
+/// run.git/        the refs of what the run made and kept, borrowing its objects and the user's
+/// made/           the objects that the run made
+/// visible.git/    what robots may read besides: the latest ancestors of the commit that the run starts from
+/// hooks/          the user's hooks that lie in the tree, as the base commit has them
 /// index/NAME      the private index of a checkout
 /// checkouts/NAME  a workspace of a robot, or a bench
 /// notes.md        a copy of the notes, for robots to read

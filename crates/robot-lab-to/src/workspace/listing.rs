@@ -122,23 +122,37 @@ fn order(a: &Path, b: &Path) -> std::cmp::Ordering {
 
 /// The listings of the trees that were seen last.
 #[derive(Debug, Default)]
-pub(super) struct Known(Vec<(Oid, Arc<Listing>)>);
+pub(super) struct Known {
+    listings: Vec<(Oid, Arc<Listing>)>,
+    /// The tree that is not forgotten: that of the base commit.
+    kept: Option<Oid>,
+}
 
 impl Known {
     pub(super) fn get(&self, tree: &Oid) -> Option<Arc<Listing>> {
-        let found = self.0.iter().find(|(known, _)| known == tree);
+        let found = self.listings.iter().find(|(known, _)| known == tree);
         found.map(|(_, listing)| Arc::clone(listing))
     }
 
-    /// Remembers a listing, and forgets an older one: not the first, which is that of the base commit.
+    /// Does not forget this tree.
+    pub(super) fn keep(&mut self, tree: &Oid) {
+        self.kept = Some(tree.clone());
+    }
+
+    /// Remembers a listing, and forgets the oldest of the others.
     pub(super) fn put(&mut self, tree: &Oid, listing: &Arc<Listing>) {
         if listing.0.len() > MAX_KNOWN || self.get(tree).is_some() {
             return;
         }
-        if self.0.len() >= KNOWN {
-            self.0.remove(1);
+        if self.listings.len() >= KNOWN
+            && let Some(oldest) = self
+                .listings
+                .iter()
+                .position(|(known, _)| self.kept.as_ref() != Some(known))
+        {
+            self.listings.remove(oldest);
         }
-        self.0.push((tree.clone(), Arc::clone(listing)));
+        self.listings.push((tree.clone(), Arc::clone(listing)));
     }
 }
 

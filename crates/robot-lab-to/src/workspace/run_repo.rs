@@ -424,6 +424,21 @@ impl RunRepo {
             .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", OsString::from_vec(borrowed))
     }
 
+    /// Remembers what this tree holds for as long as the run lives, once it is known.
+    pub(crate) fn keep_in_mind(&self, tree: &Oid) {
+        self.known_listings().keep(tree);
+    }
+
+    /// Whether an object is in the run repository.
+    pub(crate) async fn has(&self, object: &Oid) -> Result<bool, GitError> {
+        let found = self
+            .call()
+            .args(["cat-file", "-e", object.as_str()])
+            .output()
+            .await?;
+        Ok(found.code == Some(0))
+    }
+
     pub(super) fn known_listing(&self, tree: &Oid) -> Option<Arc<Listing>> {
         self.known_listings().get(tree)
     }

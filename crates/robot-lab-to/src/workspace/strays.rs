@@ -16,10 +16,13 @@ pub(super) struct Strays {
     pub(super) planted: Vec<PathBuf>,
     /// Files that say what is ignored.
     pub(super) ignores: Vec<PathBuf>,
+    /// Files that say how others are written.
+    pub(super) attributes: Vec<PathBuf>,
+    /// Directories that cannot be read. Git passes them over without an error, and what lies there would stay.
+    pub(super) closed: Vec<PathBuf>,
 }
 
-/// Walks below `dir`, without its own `.git`. Links are not followed, and what cannot be read is passed over: git
-/// cannot read it either.
+/// Walks below `dir`, without its own `.git`. Links are not followed.
 pub(super) fn strays(dir: &Path) -> io::Result<Strays> {
     let mut found = Strays::default();
     let mut open = vec![PathBuf::new()];
@@ -27,7 +30,10 @@ pub(super) fn strays(dir: &Path) -> io::Result<Strays> {
         let entries = match fs::read_dir(dir.join(&inside)) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => continue,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                found.closed.push(inside);
+                continue;
+            }
             Err(error) => return Err(error),
         };
         for entry in entries {
@@ -47,6 +53,8 @@ pub(super) fn strays(dir: &Path) -> io::Result<Strays> {
                 found.planted.push(path);
             } else if name == ".gitignore" {
                 found.ignores.push(inside.join(name));
+            } else if name == ".gitattributes" {
+                found.attributes.push(inside.join(name));
             }
         }
     }
@@ -89,6 +97,8 @@ mod tests {
                     "pipe"
                 ]),
                 ignores: paths(&[".gitignore"]),
+                attributes: paths(&["deep/.gitattributes"]),
+                closed: paths(&[]),
             }
         );
     }

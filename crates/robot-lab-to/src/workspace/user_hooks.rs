@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::{Ledger, Oid, RunRepo, ZoneError, blocking};
 
+/// The hooks that are asked.
+const NAMES: [&str; 2] = ["pre-commit", "commit-msg"];
 /// Most files that are copied from an untracked directory of hooks, and the largest.
 const MAX_FILES: usize = 100;
 const MAX_BYTES: u64 = 1 << 20;
@@ -21,6 +23,8 @@ pub struct UserHooks {
     pub commit_msg: Option<PathBuf>,
     /// Hooks that git passes over because they are not executable.
     pub not_executable: Vec<PathBuf>,
+    /// Links that lead nowhere, in place of a hook.
+    pub dangling: Vec<PathBuf>,
 }
 
 impl UserHooks {
@@ -42,6 +46,10 @@ impl UserHooks {
         };
         zones.export(base, shown, &copy.join(shown)).await?;
         let (from, to) = (dir.to_owned(), copy.join(inside));
+        if NAMES.iter().any(|name| to.join(name).is_symlink()) {
+            // What it leads to may be anywhere in the tree.
+            zones.export(base, Path::new(""), &copy).await?;
+        }
         blocking(dir, move || {
             copy_missing(&from, &to)?;
             named_in(to)()
@@ -71,7 +79,7 @@ impl RunRepo {
         prefix.push(target);
         prefix.push("/");
         call()
-            .args(["checkout-index", "-q", "-a"])
+            .args(["checkout-index", "-q", "-f", "-a"])
             .args([prefix])
             .run()
             .await?;
@@ -89,7 +97,11 @@ fn copy_missing(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in entries.take(MAX_FILES) {
         let entry = entry?;
-        let (meta, target) = (entry.metadata()?, to.join(entry.file_name()));
+        let target = to.join(entry.file_name());
+        // A link of the user's counts as what it leads to.
+        let Ok(meta) = fs::metadata(entry.path()) else {
+            continue;
+        };
         if meta.is_file() && meta.len() <= MAX_BYTES && target.symlink_metadata().is_err() {
             fs::copy(entry.path(), target)?;
         }
@@ -100,15 +112,14 @@ fn copy_missing(from: &Path, to: &Path) -> io::Result<()> {
 fn named_in(dir: PathBuf) -> impl FnOnce() -> io::Result<UserHooks> {
     move || {
         let mut hooks = UserHooks::default();
-        for (name, place) in [
-            ("pre-commit", &mut hooks.pre_commit),
-            ("commit-msg", &mut hooks.commit_msg),
-        ] {
+        let places = [&mut hooks.pre_commit, &mut hooks.commit_msg];
+        for (name, place) in NAMES.into_iter().zip(places) {
             let file = dir.join(name);
             match fs::metadata(&file) {
                 Ok(meta) if !meta.is_file() => {}
                 Ok(meta) if meta.permissions().mode() & 0o111 != 0 => *place = Some(file),
                 Ok(_) => hooks.not_executable.push(file),
+                Err(_) if file.is_symlink() => hooks.dangling.push(file),
                 Err(error)
                     if matches!(
                         error.kind(),

@@ -375,3 +375,49 @@ fn a_key_that_cannot_sign_is_known_before_anything_begins() {
         assert!(finished.stderr.contains(part), "{}", finished.stderr);
     }
 }
+
+#[test]
+fn a_hook_of_the_tree_that_is_a_link_is_asked_and_one_that_leads_nowhere_is_refused() {
+    let repo = TestRepo::new();
+    executable(&repo, "scripts/check", "echo linked-hook; exit 1");
+    std::fs::create_dir(repo.path().join(".githooks")).unwrap();
+    let link = repo.path().join(".githooks/pre-commit");
+    std::os::unix::fs::symlink("../scripts/check", &link).unwrap();
+    repo.git(&["config", "core.hooksPath", ".githooks"]);
+    let lab = Lab::with(repo, testkit::ModelServer::start([good("one")]));
+    let ran = lab.run(&["--max-iterations", "1", "--max-verify-repairs", "0"]);
+    ran.assert_end(0, "max iterations reached (1)");
+    assert_eq!(ran.outcomes(), ["commit:failed"]);
+    assert!(ran.notes().contains("linked-hook"), "{}", ran.notes());
+
+    let repo = TestRepo::new();
+    std::fs::create_dir(repo.path().join(".githooks")).unwrap();
+    let link = repo.path().join(".githooks/pre-commit");
+    std::os::unix::fs::symlink("../scripts/nowhere", &link).unwrap();
+    repo.git(&["config", "core.hooksPath", ".githooks"]);
+    let lab = Lab::with(repo, testkit::ModelServer::start([]));
+    let refused = lab.refuse(&[]);
+    assert!(
+        refused.stderr.contains("is a link that leads nowhere") && refused.stderr.contains("--no-hooks"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
+fn a_refused_change_whose_objects_are_gone_does_not_hold_the_run_up() {
+    let lab = Lab::new([
+        Reply::calls([write("a.txt", "TAB\n"), submit("Add a")]),
+        good("one"),
+    ]);
+    hook(&lab.repo, "pre-commit", NO_TABS);
+    let ran = lab.run(&["--max-iterations", "1", "--max-verify-repairs", "0"]);
+    assert_eq!(ran.outcomes(), ["commit:failed"]);
+    std::fs::remove_dir_all(lab.env.state().join("robot-to/runs")).unwrap();
+    let ran = lab
+        .launch(lab.env.command(["resume", "--max-iterations", "2"]))
+        .end(PATIENCE);
+    ran.assert_end(0, "max iterations reached (2)");
+    assert_eq!(ran.subjects(), ["robot-to 2: Add part one"]);
+    assert!(ran.shown().contains("goes on without it"), "{}", ran.shown());
+}

@@ -98,3 +98,52 @@ fn a_checkout_that_cannot_be_written_is_refused_and_left_as_it_is() {
     before.assert_same(&repo.fingerprint());
     assert!(!repo.path().join(".robot_lab_to").exists());
 }
+
+#[test]
+fn what_a_grade_hides_in_a_directory_that_cannot_be_read_is_gone_at_the_next() {
+    let repo = TestRepo::new();
+    // The first candidate's grade leaves a file and closes the directory; later ones must not find the file.
+    repo.write(
+        "test.sh",
+        "if [ -e parts/hidden ]; then echo planted; exit 1; fi\n\
+         if [ -e parts/one ] && [ ! -e parts/two ]; then echo x > parts/hidden; chmod 311 parts; fi\n",
+    );
+    repo.write("parts/base", "ok\n");
+    repo.commit_all("start");
+    let mut env = TestEnvironment::new(env!("CARGO_BIN_EXE_robot-to"));
+    let script = env.root().join("script.yaml");
+    let turn = |name: &str| {
+        format!(
+            "  - calls:\n      - tool: write\n        args: {{ path: parts/{name}, content: \"ok\" }}\n      - tool: \
+             submit_iteration_result\n        args: {{ success: true, summary: Add {name} }}\n"
+        )
+    };
+    std::fs::write(&script, format!("turns:\n{}{}", turn("one"), turn("two"))).unwrap();
+    give(repo.path(), NOBODY);
+    env.cwd(repo.path());
+    let script = script.to_str().unwrap();
+    let finished = run(
+        &env,
+        &[
+            "add all the parts",
+            "--verify",
+            "sh test.sh",
+            "--max-iterations",
+            "2",
+            "--provider",
+            "script",
+            "--model",
+            script,
+        ],
+    );
+    give(repo.path(), "0");
+    finished.assert_code(0);
+    assert!(
+        finished
+            .stdout
+            .contains("Iterations: 2 (2 committed, 0 discarded)"),
+        "{}\n{}",
+        finished.stderr,
+        finished.stdout
+    );
+}

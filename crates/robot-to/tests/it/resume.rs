@@ -244,3 +244,14 @@ fn a_run_goes_on_in_the_directory_that_it_was_started_in() {
 fn write_in_sub() -> Reply {
     Reply::calls([write("two.txt", "two\n"), submit("Write beside the others")])
 }
+
+#[test]
+fn a_target_that_was_met_before_the_process_died_is_not_paid_for_again() {
+    let lab = Lab::new([good("one")]);
+    let first = lab.run(&["--measure", "ls parts | wc -l", "--target", "2"]);
+    first.assert_end(0, "target met: verify=true, measure=2 (before 1)");
+    cut_log_after(&lab, "\"commit:start\"", "");
+    let ran = resume(&lab, &[]);
+    ran.assert_end(0, "target met: verify=true, measure=2 (before 1)");
+    assert_eq!((ran.subjects().len(), ran.requests().len()), (1, 1));
+}

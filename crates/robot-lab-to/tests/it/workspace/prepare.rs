@@ -188,3 +188,35 @@ async fn a_missing_tree_is_an_error_that_keeps_nothing_half() {
     let snapshot = robot.snapshot(&nothing, &SnapshotRules::default()).await;
     assert!(!matches!(snapshot, Ok(Snapshot::Tree(_))));
 }
+
+#[tokio::test]
+async fn attributes_that_no_tree_has_decide_over_no_file() {
+    let world = World::usual().await;
+    let mut robot = world.robot().await;
+    fs::write(robot.path().join("src/main.rs"), "fn main() { run() }\n").unwrap();
+    fs::create_dir(robot.path().join("new")).unwrap();
+    fs::write(robot.path().join("new/file"), "one\ntwo\n").unwrap();
+    let tree = tree_of(&mut robot, &world.base).await;
+    for ignored in ["", "echo .gitattributes > .git/info/exclude;"] {
+        robot.prepare(&world.base, &world.base).await.unwrap();
+        world.sh(
+            &robot,
+            &format!(
+                "{ignored} mkdir -p new target/cache; \
+                 for dir in src new target/cache; do echo '* text eol=crlf' > $dir/.gitattributes; done"
+            ),
+        );
+        robot.prepare(&tree, &world.base).await.unwrap();
+        for (path, text) in [
+            ("src/main.rs", "fn main() { run() }\n"),
+            ("new/file", "one\ntwo\n"),
+        ] {
+            assert_eq!(fs::read_to_string(robot.path().join(path)).unwrap(), text);
+        }
+        assert!(!robot.path().join("src/.gitattributes").exists());
+        assert!(
+            robot.path().join("target/cache/.gitattributes").exists(),
+            "build caches stay"
+        );
+    }
+}

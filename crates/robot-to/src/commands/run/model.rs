@@ -4,7 +4,9 @@ use crate::args::{DEFAULT_MODEL, DEFAULT_PROVIDER};
 use crate::error::CliError;
 use crate::key::Keys;
 use robot_lab::Model;
-use robot_lab_providers::{ExchangeObserver, HttpModel, ModelConfig, ScriptModel, key_variable};
+use robot_lab_providers::{
+    ExchangeObserver, HttpModel, ModelConfig, ScriptModel, host_of_secret, key_variable,
+};
 use robot_lab_to::settings::Plan;
 use serde_json::Value;
 use std::path::Path;
@@ -64,6 +66,13 @@ pub(in crate::commands) fn find(
             "no model is named, and {provider} does not have the default one; nothing was changed"
         ))
         .hint("name one that it has: --model NAME"));
+    }
+    if let Some(host) = base_url.as_deref().and_then(host_of_secret) {
+        return Err(CliError::configuration(format!(
+            "the base URL of {host} has a user, a password or a key in it, and settings are written into the log; nothing \
+             was changed"
+        ))
+        .hint("give the key in the provider's variable"));
     }
     let key = keys.of(&provider);
     let variable = key_variable(&provider);
