@@ -3,10 +3,14 @@
 use crate::exit::Exit;
 use robot_lab_to::guard::LockError;
 use robot_lab_to::run::{LogError, PastError, StartError};
+use robot_lab_to::shell::head_and_tail;
 use robot_lab_to::workspace::{AdoptError, BranchError, StartError as RepositoryError};
 use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
+
+/// Bytes of a message; it may quote what a command printed.
+const MAX_MESSAGE: usize = 4_000;
 
 /// An error that ends the program.
 #[derive(Debug)]
@@ -106,13 +110,13 @@ impl From<StartError> for CliError {
             | StartError::Branch(_) => Exit::Configuration,
             StartError::Halted(reason) => Exit::of(reason, 0),
             StartError::Zone(_) | StartError::Io { .. } | StartError::NoSpace { .. } => Exit::Environment,
-            StartError::Lock(LockError::MatchesNothing(_)) => Exit::Configuration,
+            StartError::Lock(LockError::MatchesNothing(_) | LockError::Pattern { .. }) => Exit::Configuration,
             StartError::Lock(_) => Exit::Environment,
             StartError::Prompt(_) => Exit::Internal,
         };
         Self {
             exit,
-            message: with_causes(&error),
+            message: head_and_tail(&with_causes(&error), MAX_MESSAGE),
             hints: Vec::new(),
         }
     }
@@ -140,7 +144,11 @@ pub(crate) fn with_causes(error: &dyn Error) -> String {
     let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        message.push_str(&format!("\n  because: {error}"));
+        let text = error.to_string();
+        // One that only passes another on says the same.
+        if !message.ends_with(&text) {
+            message.push_str(&format!("\n  because: {text}"));
+        }
         cause = error.source();
     }
     message

@@ -54,9 +54,9 @@ fn main() -> ExitCode {
             Some(Command::Apply(which)) => commands::apply::run(&which).await,
             Some(Command::Config(config)) => {
                 let flags = matches.subcommand_matches("config").unwrap_or(&matches);
-                Ok(commands::config::run(&config, flags, &sources, layers))
+                commands::config::run(&config, flags, &sources, layers)
             }
-            Some(Command::Completions(which)) => Ok(commands::completions::run(&which)),
+            Some(Command::Completions(which)) => commands::completions::run(&which),
             Some(Command::Man(args)) => commands::man::run(&args),
             Some(Command::Clean(clean)) => commands::clean::run(&clean).await,
             Some(Command::Doctor(doctor)) => commands::doctor::run(&doctor, &keys).await,

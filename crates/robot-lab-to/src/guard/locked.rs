@@ -26,6 +26,16 @@ pub enum LockError {
         "the path to protect {0:?} matches no file of the commit that the run starts from; mend the pattern"
     )]
     MatchesNothing(String),
+    /// Git does not take it for a pattern.
+    #[error(
+        "--protect-path {pattern:?} is no pattern of git's below the top of the repository: {said}; nothing was changed"
+    )]
+    Pattern {
+        /// The pattern.
+        pattern: String,
+        /// What git said.
+        said: String,
+    },
     /// Git cannot be asked.
     #[error(transparent)]
     Git(#[from] GitError),
@@ -35,11 +45,19 @@ impl Locked {
     /// Resolves patterns, which are git pathspecs from the top of the repository. One that matches nothing is an error.
     pub(crate) async fn resolve(zones: &RunRepo, base: &Oid, patterns: &[String]) -> Result<Self, LockError> {
         for pattern in patterns {
-            if zones
-                .files_under(base, std::slice::from_ref(pattern))
-                .await?
-                .is_empty()
-            {
+            let matched = zones.files_under(base, std::slice::from_ref(pattern)).await;
+            let matched = matched.map_err(|error| match error {
+                GitError::Failed {
+                    code: Some(128),
+                    stderr,
+                    ..
+                } => LockError::Pattern {
+                    pattern: pattern.clone(),
+                    said: stderr.trim().to_owned(),
+                },
+                other => LockError::Git(other),
+            })?;
+            if matched.is_empty() {
                 return Err(LockError::MatchesNothing(pattern.clone()));
             }
         }

@@ -401,21 +401,31 @@ fn hooked(
             vec![ended(None, None), commit(state, candidate, tree.clone(), message)]
         }
         (Ok(Hooked::Changed(Taken { tree, tampered })), Some(_)) => {
-            let next = match () {
-                () if !tampered.is_empty() => Event::Tampered {
-                    candidate: number,
-                    summary: summary(candidate),
-                    paths: tampered,
-                    tree: tree.clone(),
-                },
-                () if Some(&tree) == state.parent_tree.as_ref() => no_change(candidate, false),
-                () if state.seen.contains(&tree) => no_change(candidate, true),
+            // What a hook does is not the robot's doing, and what it takes back is kept.
+            let undone = if !tampered.is_empty() {
+                Some(format!("it changes locked files: {}", tampered.join(", ")))
+            } else if Some(&tree) == state.parent_tree.as_ref() {
+                Some("it took the whole change back".to_owned())
+            } else {
+                None
+            };
+            if let (Some(output), Some(before)) = (undone, &candidate.tree) {
+                let hook = "pre-commit".to_owned();
+                let failure = GateFailed::refused(Some(before.clone()), &hook, Some(output.clone()));
+                return vec![
+                    ended(None, Some((&hook, &output))),
+                    repair_or_fail(candidate, &failure, policy),
+                ];
+            }
+            let next = if state.seen.contains(&tree) {
+                no_change(candidate, true)
+            } else {
                 // A round of its own: an answer about the tree before must not count for this one.
-                () => Event::EvalStarted {
+                Event::EvalStarted {
                     candidate: number,
                     attempt: attempt + 1,
                     tree: tree.clone(),
-                },
+                }
             };
             vec![ended(Some(&tree), None), next]
         }

@@ -95,8 +95,13 @@ impl Past {
             return Self::hold(found.0, found.1);
         }
         while let Some((id, dir)) = runs.pop() {
-            let log = read_log(&dir.log()).map_err(|error| io(&id, error))?;
-            if !is_complete(&log.records) {
+            let log = match read_log(&dir.log()) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                log => log.map_err(|error| io(&id, error))?,
+            };
+            // One that died while it was set up has nothing to go on with.
+            let began = Began::of(&log.records).is_some();
+            if began && !is_complete(&log.records) {
                 return Self::hold(id, dir);
             }
         }
@@ -110,9 +115,9 @@ impl Past {
         };
         let log = read_log(&dir.log()).map_err(|error| unreadable(error.to_string()))?;
         let Some(began) = Began::of(&log.records) else {
-            return Err(unreadable(
-                "its log does not say how it began; it ended before its first iteration".into(),
-            ));
+            return Err(unreadable(format!(
+                "it ended before it had begun; start a new one, and clean this one away with `robot-to clean {id}`"
+            )));
         };
         if began.version > LOG_VERSION {
             let found = began.version;

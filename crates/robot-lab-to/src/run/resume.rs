@@ -2,7 +2,7 @@
 //! the counters that end a run begin anew.
 
 use super::assemble::{Parts, With, assemble, work_dir};
-use super::setup::{at, check, not_begun, not_ready};
+use super::setup::{at, check, not_begun, not_ready, try_to_sign};
 use super::{Halt, Past, Run, RunId, StartError};
 use crate::driver::World as _;
 use crate::event::{Event, Record, Redactor};
@@ -53,6 +53,10 @@ impl Run {
         let (clock, observers) = (Arc::clone(&with.clock), with.observers.clone());
         let work = WorkDir::create(&work_dir(&place.work_dir, &id)).map_err(at(&place.work_dir))?;
         let zones = RunRepo::create(&git, &ledger, &work, &tip).await?;
+        if plan.sign {
+            let tree = zones.tree_of(&tip).await.map_err(workspace::ZoneError::from)?;
+            try_to_sign(&zones, &ledger, &tip, &tree).await?;
+        }
         let journal =
             Journal::go_on(file, log, clock, redactor, observers, halt.clone()).map_err(at(&dir.log()))?;
         let mut world = assemble(Parts {
@@ -127,10 +131,16 @@ async fn tip(ledger: &Ledger, branch: &Branch, state: &RunState) -> Result<Oid, 
             "the log does not say where the branch is".into(),
         ));
     };
-    let tip = ledger
-        .tip(branch)
-        .await
-        .map_err(|error| StartError::Branch(error.into()))?;
+    let stands = ledger.stands_at(branch).await;
+    let (tip, worktree) = stands.map_err(|error| StartError::Branch(error.into()))?;
+    if let Some(worktree) = worktree {
+        return Err(StartError::Configuration(format!(
+            "the branch {} is checked out in {}, and a run may not move it there; switch to another branch (`git switch -`) \
+             and resume",
+            branch.name(),
+            worktree.display()
+        )));
+    }
     let tip = tip.ok_or_else(|| missing(parent))?;
     let committing = matches!(state.phase, Phase::Committing { .. });
     if tip == *parent || committing {

@@ -164,6 +164,24 @@ pub(super) async fn prepare(
     traces.work = Some(work.clone());
     let head = ledger.base().clone();
     let zones = RunRepo::create(git, &ledger, &work, &head).await?;
+    let filters = zones
+        .foreign_filters(&head)
+        .await
+        .map_err(workspace::ZoneError::from)?
+        .join(", ");
+    if !filters.is_empty() && plan.include_dirty {
+        return Err(StartError::Configuration(format!(
+            "--include-dirty would commit files without the filter {filters} that .gitattributes gives them, such as \
+             secrets in clear; commit them yourself, and leave it out"
+        )));
+    }
+    if !filters.is_empty() {
+        journal.note(Event::Notice {
+            message: format!(
+                "the filter {filters} of .gitattributes is not run: its files are seen and committed as git stores them"
+            ),
+        });
+    }
     if plan.include_dirty {
         let (at, cancel) = (journal.now().as_second(), halt.soft().child_token());
         let made = commit_dirty(&plan, &ledger, &zones, WORKSPACE, id, at, &cancel).await?;
@@ -222,7 +240,7 @@ pub(super) async fn prepare(
 }
 
 /// Signs a commit that nothing will point to, so that a key that cannot be used ends the run before it begins.
-async fn try_to_sign(
+pub(super) async fn try_to_sign(
     zones: &RunRepo,
     ledger: &Ledger,
     base: &Oid,

@@ -131,7 +131,12 @@ pub(super) async fn discover(git: &Git, cwd: &Path) -> Result<Facts, StartError>
     )
     .await?;
     // A relative `core.hooksPath` counts from the top.
-    let hooks_dir = path(git, &top, &["--path-format=absolute", "--git-path", "hooks"]).await?;
+    let hooks_dir = path(git, &top, &["--path-format=absolute", "--git-path", "hooks"]).await;
+    let hooks_dir = match hooks_dir {
+        // As git does for an empty `core.hooksPath`.
+        Err(error) if error.stderr().contains("empty string") => PathBuf::from("/dev/null/no-hooks"),
+        found => found?,
+    };
     let format = String::from_utf8_lossy(&rev_parse(git, cwd, &["--show-object-format"]).await?).into_owned();
     let base = git
         .trusted(cwd)

@@ -270,7 +270,10 @@ impl Ledger {
     }
 
     /// The commit that a branch points to, and the worktree in which it is checked out; none of them where there is none.
-    async fn stands_at(&self, branch: &Branch) -> Result<(Option<Oid>, Option<PathBuf>), GitError> {
+    pub(crate) async fn stands_at(
+        &self,
+        branch: &Branch,
+    ) -> Result<(Option<Oid>, Option<PathBuf>), GitError> {
         let reference = branch.reference();
         let format = "--format=%(objectname) %(worktreepath)";
         let listed = self

@@ -9,6 +9,8 @@ use super::{GitError, Oid, RunRepo};
 
 /// Bytes of a list of files that are read.
 const MAX_LIST: usize = 64 << 20;
+/// Most filters that are named.
+const MAX_FILTERS: usize = 20;
 /// Room for the line before the content.
 const HEAD: usize = 200;
 
@@ -112,9 +114,53 @@ fn listed(read: &[u8], truncated: bool) -> Listed {
     listed
 }
 
+impl RunRepo {
+    /// Names of the filters, but for LFS, that attributes of a commit give to files. Git runs such filters by the
+    /// user's configuration; a run does not, so that their files are seen as they are stored.
+    pub(crate) async fn foreign_filters(&self, commit: &Oid) -> Result<Vec<String>, GitError> {
+        let args = [
+            "grep",
+            "-I",
+            "-h",
+            "-e",
+            "filter=",
+            commit.as_str(),
+            "--",
+            ":(glob)**/.gitattributes",
+        ];
+        let found = self.call().args(args).output().await?;
+        match found.code {
+            Some(0) => Ok(filters(&String::from_utf8_lossy(&found.stdout))),
+            Some(1) => Ok(Vec::new()),
+            code => Err(GitError::Failed {
+                command: "git grep".to_owned(),
+                code,
+                stderr: found.stderr,
+            }),
+        }
+    }
+}
+
+/// The names in lines of attributes such as `*.bin filter=lfs -text`.
+fn filters(lines: &str) -> Vec<String> {
+    let rules = lines.lines().filter(|line| !line.trim_start().starts_with('#'));
+    let names = rules
+        .flat_map(str::split_whitespace)
+        .filter_map(|word| word.strip_prefix("filter="));
+    let names: std::collections::BTreeSet<&str> = names.filter(|name| *name != "lfs").collect();
+    names.into_iter().take(MAX_FILTERS).map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn filters_are_read_from_attributes_but_for_lfs() {
+        let lines = "*.bin filter=lfs diff=lfs -text\n# *.x filter=no\nsecret.* filter=crypt diff=crypt\n*.up filter=up\n\
+                     *.y -filter\n*.z filter=up\n";
+        assert_eq!(filters(lines), ["crypt", "up"]);
+    }
 
     #[test]
     fn the_head_of_a_file_is_cut_and_its_size_is_not() {

@@ -47,7 +47,7 @@ pub(crate) async fn run(args: &IterationArgs) -> Result<Exit, CliError> {
     let name = format!("apply-{run_id}-{}", told.number);
     let (branch, commit) = ledger.adopt(&zones, &name, &spec).await?;
     let text = applied(branch.name(), &commit, &spec.parent, &subject, &stat);
-    print(text.as_bytes());
+    print(text.as_bytes())?;
     Ok(Exit::Done)
 }
 

@@ -19,7 +19,7 @@ pub(crate) async fn run(args: &LookArgs) -> Result<Exit, CliError> {
         } else {
             gone
         };
-        print(format!("{text}\n").as_bytes());
+        print(format!("{text}\n").as_bytes())?;
         return Ok(Exit::Done);
     };
     let mut text = String::new();
@@ -47,6 +47,6 @@ pub(crate) async fn run(args: &LookArgs) -> Result<Exit, CliError> {
             )
         });
     }
-    print(text.as_bytes());
+    print(text.as_bytes())?;
     Ok(Exit::Done)
 }

@@ -2,16 +2,15 @@
 
 use super::current_dir;
 use super::look::print;
-use super::run::{apply, check_env, instruct, model, objective, place, set_up};
+use super::run::{apply, check_env, instruct, model, objective, place, say_grading, set_up};
 use crate::args::CheckArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::key::Keys;
 use crate::signal;
-use crate::surface::{Ready, Style};
+use crate::surface::Ready;
 use robot_lab_to::run::{Halt, Run};
 use robot_lab_to::settings::Plan;
-use std::io::Write as _;
 
 /// Sets a run up, shows how it would begin, and takes all of it back.
 pub(crate) async fn run(args: &CheckArgs, keys: &Keys) -> Result<Exit, CliError> {
@@ -25,11 +24,7 @@ pub(crate) async fn run(args: &CheckArgs, keys: &Keys) -> Result<Exit, CliError>
     let halt = Halt::new();
     signal::watch(halt.clone())
         .map_err(|error| CliError::internal(format!("signals cannot be watched: {error}")))?;
-    if plan.verify_command.is_some() || plan.measure.is_some() {
-        let style = Style::for_stderr(std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()));
-        let grading = style.dim("grading the commit that a run would start from …");
-        drop(writeln!(std::io::stderr().lock(), "{grading}"));
-    }
+    say_grading(&plan);
     let run = set_up(Run::builder(plan.objective.clone()), place, plan, chosen.model);
     let checked = Box::pin(run.halt(halt).build()?.check()).await?;
     let ready = Ready {
@@ -43,7 +38,7 @@ pub(crate) async fn run(args: &CheckArgs, keys: &Keys) -> Result<Exit, CliError>
     } else {
         ready.text()
     };
-    print(text.as_bytes());
+    print(text.as_bytes())?;
     // As a run would end without a key.
     match chosen.missing {
         Some(error) => Err(error),

@@ -77,7 +77,7 @@ pub(crate) async fn run(args: &CleanArgs) -> Result<Exit, CliError> {
     }
     cleaning.conclude(done.is_ok());
     // What was done before something failed is said all the same.
-    print(cleaning.said.join("").as_bytes());
+    print(cleaning.said.join("").as_bytes())?;
     done.and(emptied)?;
     Ok(Exit::Done)
 }

@@ -3,6 +3,7 @@
 use super::look::print;
 use crate::args::ConfigArgs;
 use crate::config::{Layer, Sources, as_json, as_text, settings};
+use crate::error::CliError;
 use crate::exit::Exit;
 use clap::ArgMatches;
 
@@ -12,7 +13,7 @@ pub(crate) fn run(
     written: &ArgMatches,
     sources: &Sources,
     mut layers: Vec<Layer>,
-) -> Exit {
+) -> Result<Exit, CliError> {
     let settings = settings();
     layers.push(Layer::of_flags(&settings, written));
     let text = if args.run.json {
@@ -20,6 +21,6 @@ pub(crate) fn run(
     } else {
         as_text(&settings, sources, &layers)
     };
-    print(text.as_bytes());
-    Exit::Done
+    print(text.as_bytes())?;
+    Ok(Exit::Done)
 }

@@ -83,7 +83,7 @@ pub(crate) async fn run(args: &DoctorArgs, keys: &Keys) -> Result<Exit, CliError
         } else {
             finding.line(style)
         };
-        print(text.as_bytes());
+        print(text.as_bytes())?;
     }
     let worst = findings.iter().map(|finding| finding.level).max();
     Ok(match worst {

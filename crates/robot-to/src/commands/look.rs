@@ -135,8 +135,14 @@ pub(super) fn unreadable(error: GitError) -> CliError {
 }
 
 /// Writes a result. Nobody may be reading any more, and that is no error.
-pub(super) fn print(bytes: &[u8]) {
-    drop(std::io::stdout().lock().write_all(bytes));
+pub(super) fn print(bytes: &[u8]) -> Result<(), CliError> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(CliError::environment(format!(
+            "the result cannot be written: {error}"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Colours, where they are wanted.

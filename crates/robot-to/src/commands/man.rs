@@ -23,7 +23,7 @@ pub(crate) fn run(args: &ManArgs) -> Result<Exit, CliError> {
             Man::new(command)
                 .render(&mut page)
                 .map_err(|error| CliError::internal(format!("the page cannot be made: {error}")))?;
-            print(&page);
+            print(&page)?;
         }
     }
     Ok(Exit::Done)

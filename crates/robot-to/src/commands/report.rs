@@ -22,7 +22,7 @@ pub(crate) async fn run(args: &ReportArgs) -> Result<Exit, CliError> {
         }
     };
     let Some(file) = &args.output else {
-        print(text.as_bytes());
+        print(text.as_bytes())?;
         return Ok(Exit::Done);
     };
     let file = looked.cwd.join(file);
@@ -32,7 +32,7 @@ pub(crate) async fn run(args: &ReportArgs) -> Result<Exit, CliError> {
             file.display()
         ))
     })?;
-    print(format!("Report:     {}\n", looked.short(&file)).as_bytes());
+    print(format!("Report:     {}\n", looked.short(&file)).as_bytes())?;
     Ok(Exit::Done)
 }
 

@@ -47,8 +47,18 @@ pub(crate) async fn run(
     instruct(&mut plan, &args, &cwd, &|_| true)?;
     let place = place(&args, &plan, &cwd, keys)?;
     let model = model::choose(&plan, &cwd, keys, observer(&args, &place))?;
+    say_grading(&plan);
     let run = Run::builder(plan.objective.clone());
     start(set_up(run, place, plan, model), Shown::of(&args), &cwd).await
+}
+
+/// Says what takes the time before the first line.
+pub(super) fn say_grading(plan: &Plan) {
+    if plan.verify_command.is_some() || plan.is_scored() {
+        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let grading = Style::for_stderr(no_colour).dim("grading the commit to start from …");
+        drop(writeln!(std::io::stderr().lock(), "{grading}"));
+    }
 }
 
 /// Lets a run go on by its own plan, with the flags that were written.
@@ -129,6 +139,12 @@ fn observer(args: &RunArgs, place: &Place) -> Option<Arc<dyn ExchangeObserver>> 
 
 /// A provider's key reaches no command, not even when asked to.
 pub(super) fn check_env(names: &[String]) -> Result<(), CliError> {
+    if let Some(name) = names.iter().find(|name| name.is_empty() || name.contains('=')) {
+        return Err(CliError::configuration(format!(
+            "--env {name:?} is no name of a variable; nothing was changed"
+        ))
+        .hint("give the name alone; its value is that of your environment"));
+    }
     match names.iter().find(|name| key::variables().any(|key| key == *name)) {
         Some(name) => Err(CliError::configuration(format!(
             "--env {name} would show the provider's key to every command; nothing was changed"

@@ -23,7 +23,7 @@ pub(crate) async fn run(args: &IterationArgs) -> Result<Exit, CliError> {
         made: made(&looked, &told).await?,
         told,
     };
-    print(&page.render(style(), std::io::stdout().is_terminal()));
+    print(&page.render(style(), std::io::stdout().is_terminal()))?;
     Ok(Exit::Done)
 }
 

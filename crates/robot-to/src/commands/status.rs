@@ -37,6 +37,6 @@ pub(crate) async fn run(args: &LookArgs) -> Result<Exit, CliError> {
     } else {
         status.text()
     };
-    print(text.as_bytes());
+    print(text.as_bytes())?;
     Ok(Exit::Done)
 }

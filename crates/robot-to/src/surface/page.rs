@@ -2,6 +2,7 @@
 
 use super::{Style, extent, printable};
 use robot_lab_to::commit_message::{clip, one_line};
+use robot_lab_to::event::Event;
 use robot_lab_to::run::LoggedIteration;
 use robot_lab_to::shell::head_and_tail;
 use robot_lab_to::workspace::{DiffStat, Oid, Patch};
@@ -84,6 +85,12 @@ impl Page<'_> {
                 ("Learnings:", &submission.key_learnings),
             ] {
                 text.push_str(&list(name, lines));
+            }
+        }
+        if let Some(Event::CommitFailed { output, .. }) = told.outcome.map(|record| &record.event) {
+            text.push_str("\nCommit:\n");
+            for line in printable(&head_and_tail(output.trim_end(), MAX_OUTPUT)).lines() {
+                text.push_str(&format!("    {line}\n"));
             }
         }
         if let Some(gate) = told.gate {

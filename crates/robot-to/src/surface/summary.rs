@@ -65,6 +65,9 @@ pub(crate) fn summary(report: &RunReport, cwd: &Path, flags: &str) -> String {
     if report.attempts.is_some() {
         next.push(format!("robot-to attempts {}{flags}", report.run_id));
     }
+    if !Exit::is_complete(&report.reason) {
+        next.push(format!("robot-to resume {}{flags}", report.run_id));
+    }
     text.push_str(&format!("Next:       {}\n", next.join("\n            ")));
     text
 }

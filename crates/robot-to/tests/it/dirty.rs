@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
+use testkit::{ModelServer, TestRepo};
+
 use crate::lab::{Lab, PATIENCE};
 use crate::replies::good;
 
@@ -142,4 +144,29 @@ fn changes_that_can_enter_no_commit_are_named_and_nothing_begins() {
             assert!(finished.stderr.contains(part), "{part}: {}", finished.stderr);
         }
     }
+}
+
+#[test]
+fn files_with_a_filter_are_told_of_and_never_committed_without_it() {
+    let repo = TestRepo::new();
+    repo.write(".gitattributes", "secret.* filter=crypt\n");
+    repo.git(&["config", "filter.crypt.clean", "base64"]);
+    repo.git(&["config", "filter.crypt.smudge", "base64 -d"]);
+    repo.write("secret.txt", "password one\n");
+    let lab = Lab::with(repo, ModelServer::start([good("one")]));
+    lab.repo.write("secret.txt", "password two\n");
+    let refused = lab.refuse(&["--include-dirty"]);
+    assert!(
+        refused.stderr.contains("without the filter crypt") && refused.stderr.contains("nothing was changed"),
+        "{}",
+        refused.stderr
+    );
+    let ran = lab.run(&["--max-iterations", "1"]);
+    ran.assert_end(0, "max iterations reached (1)");
+    assert!(
+        ran.shown()
+            .contains("the filter crypt of .gitattributes is not run"),
+        "{}",
+        ran.shown()
+    );
 }

@@ -189,12 +189,25 @@ fn what_a_hook_breaks_is_not_committed() {
 }
 
 #[test]
-fn a_hook_that_changes_a_locked_file_is_tampering() {
+fn a_hook_that_changes_a_locked_file_is_not_the_robots_doing() {
     let lab = Lab::new([good("one")]);
     hook(&lab.repo, "pre-commit", "echo 'exit 0' > test.sh");
-    let ran = lab.run(&["--max-iterations", "1", "--protect-path", "test.sh"]);
+    let ran = lab.run(&[
+        "--max-iterations",
+        "1",
+        "--max-verify-repairs",
+        "0",
+        "--protect-path",
+        "test.sh",
+    ]);
     ran.assert_end(0, "max iterations reached (1)");
-    assert_eq!(ran.outcomes(), ["iteration:tampered"]);
+    assert_eq!(ran.outcomes(), ["commit:failed"]);
+    assert!(
+        ran.notes().contains("it changes locked files: test.sh"),
+        "{}",
+        ran.notes()
+    );
+    assert_eq!(ran.in_attempt("1-0", "parts/one"), "ok");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::error::CliError;
 use crate::key::Keys;
 use robot_lab::Model;
 use robot_lab_providers::{
-    ExchangeObserver, HttpModel, ModelConfig, ScriptModel, host_of_secret, key_variable,
+    ExchangeObserver, HttpModel, ModelConfig, ScriptModel, host_of_secret, key_variable, known_providers,
 };
 use robot_lab_to::settings::Plan;
 use serde_json::Value;
@@ -61,7 +61,8 @@ pub(in crate::commands) fn find(
             missing: None,
         });
     }
-    if name == DEFAULT_MODEL && provider != DEFAULT_PROVIDER {
+    let known = known_providers().any(|known| known == provider);
+    if name == DEFAULT_MODEL && provider != DEFAULT_PROVIDER && known {
         return Err(CliError::configuration(format!(
             "no model is named, and {provider} does not have the default one; nothing was changed"
         ))
