@@ -78,7 +78,12 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
     let files = zones.list(&base).await.map_err(ZoneError::from)?;
     let run_dir = ledger.top().join(&place.run_dir);
     let cancel = halt.soft().child_token();
-    let carry = checkouts::choose(&plan, &ledger, &zones, &run_dir, &files, &journal, &cancel).await?;
+    let new = branch.is_none();
+    let carry = checkouts::choose(&plan, new, &ledger, &run_dir, &files, &journal, &cancel).await?;
+    if let Some(carry) = &carry {
+        // No commit may hold one.
+        zones.keep_out(carry.paths());
+    }
     checkouts::check_space(&place, &run_dir, &files, carry.as_deref())?;
     let furnishing = Furnishing {
         shell: shell(&place, &plan.env, "/bin/sh".into()),

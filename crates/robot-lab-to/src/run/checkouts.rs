@@ -5,7 +5,7 @@ use super::StartError;
 use crate::event::Event;
 use crate::log::Journal;
 use crate::settings::{Place, Plan};
-use crate::workspace::{Carry, CarryLimits, Fidelity, Ledger, Listed, RunRepo, free_space};
+use crate::workspace::{Carry, CarryLimits, Fidelity, Ledger, Listed, free_space};
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -51,11 +51,12 @@ pub(super) fn check_space(
     Ok(())
 }
 
-/// Finds the ignored files that match the patterns of `--copy`, and keeps them out of every commit.
+/// Finds the ignored files that match the patterns of `--copy`. A pattern that matches none is an error when a run
+/// begins (`new`); when it goes on, the user may have deleted them since, and is told.
 pub(super) async fn choose(
     plan: &Plan,
+    new: bool,
     ledger: &Ledger,
-    zones: &RunRepo,
     run_dir: &Path,
     files: &Listed,
     journal: &Journal,
@@ -83,13 +84,24 @@ pub(super) async fn choose(
                 chosen.insert(path);
             }
         }
-        if !any {
+        if any {
+            continue;
+        }
+        let none = format!(
+            "--copy {pattern:?} matches no ignored file of {}",
+            ledger.top().display()
+        );
+        if new {
             return Err(configuration(format!(
-                "--copy {pattern:?} matches no ignored file of {}; mend the pattern, which is one of git from the top of \
-                 the repository (`**/` for any depth)",
-                ledger.top().display()
+                "{none}; mend the pattern, which is one of git from the top of the repository (`**/` for any depth)"
             )));
         }
+        journal.note(Event::Notice {
+            message: format!("{none} any more, so that robots and grades go without"),
+        });
+    }
+    if chosen.is_empty() {
+        return Ok(None);
     }
     let (top, cancel) = (ledger.top().to_owned(), cancel.clone());
     let survey = move || Carry::survey(&top, chosen, Fidelity::Careful, CarryLimits::default(), &cancel);
@@ -99,7 +111,6 @@ pub(super) async fn choose(
         Ok(Err(error)) => return Err(configuration(format!("--copy: {error}"))),
         Err(error) => return Err(configuration(format!("--copy: {error}"))),
     };
-    zones.keep_out(carry.paths());
     journal.note(Event::Notice {
         message: told(&carry),
     });

@@ -182,6 +182,11 @@ pub(super) async fn prepare(
             ),
         });
     }
+    if plan.sign {
+        // Before anything else is signed: its error says what to do.
+        let tree = zones.tree_of(&head).await.map_err(workspace::ZoneError::from)?;
+        try_to_sign(&zones, &ledger, &head, &tree).await?;
+    }
     if plan.include_dirty {
         let (at, cancel) = (journal.now().as_second(), halt.soft().child_token());
         let made = commit_dirty(&plan, &ledger, &zones, WORKSPACE, id, at, &cancel).await?;
@@ -202,9 +207,6 @@ pub(super) async fn prepare(
     }
     let base = ledger.base().clone();
     let base_tree = zones.tree_of(&base).await.map_err(workspace::ZoneError::from)?;
-    if plan.sign {
-        try_to_sign(&zones, &ledger, &base, &base_tree).await?;
-    }
     let started = journal.now();
     let mut world = assemble(Parts {
         place,

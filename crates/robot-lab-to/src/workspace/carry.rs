@@ -252,7 +252,7 @@ impl Carry {
             if let Some(above) = above
                 && parent != Some(above)
             {
-                to.create_dir_all(above).map_err(failed)?;
+                make_dirs(&to, above).map_err(failed)?;
                 parent = Some(above);
             }
             put(&from, &to, path, &item.kind).map_err(failed)?;
@@ -268,18 +268,33 @@ fn open(dir: &Path) -> Result<Dir, CarryError> {
     })
 }
 
+/// Makes a directory and those above it. What is in the place of one goes, also a link to a directory inside: what is
+/// copied belongs behind none.
+fn make_dirs(to: &Dir, dir: &Path) -> io::Result<()> {
+    let mut made = PathBuf::new();
+    for name in dir {
+        made.push(name);
+        put_dir(to, &made)?;
+    }
+    Ok(())
+}
+
+fn put_dir(to: &Dir, path: &Path) -> io::Result<()> {
+    match to.create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            if to.symlink_metadata(path)?.is_dir() {
+                return Ok(());
+            }
+            to.remove_file(path)?;
+            to.create_dir(path)
+        }
+        made => made,
+    }
+}
+
 fn put(from: &Dir, to: &Dir, path: &Path, kind: &Kind) -> io::Result<()> {
     match kind {
-        Kind::Dir => match to.create_dir(path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                if to.symlink_metadata(path)?.is_dir() {
-                    return Ok(());
-                }
-                to.remove_file(path)?;
-                to.create_dir(path)
-            }
-            made => made,
-        },
+        Kind::Dir => put_dir(to, path),
         Kind::Link(target) => in_place_of(to, path, || to.symlink_contents(target, path)),
         Kind::File { mode, modified } => {
             let source = match read(from, path) {
@@ -417,9 +432,21 @@ mod tests {
         let outside = temp.path().join("outside");
         fs::create_dir(&outside).unwrap();
         symlink(&outside, to.join("sub")).unwrap();
-        let carry = survey(&from, &["sub/run"], Fidelity::Careful, CarryLimits::default()).unwrap();
-        assert!(carry.copy_to(&to, &CancellationToken::new()).is_err());
+        fs::create_dir_all(from.join("deep/er")).unwrap();
+        fs::write(from.join("deep/er/run"), "x").unwrap();
+        fs::write(to.join("deep"), "a file in the way").unwrap();
+        let names = ["sub/run", "deep/er/run"];
+        let carry = survey(&from, &names, Fidelity::Careful, CarryLimits::default()).unwrap();
+        carry.copy_to(&to, &CancellationToken::new()).unwrap();
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+        assert!(to.join("sub/run").is_file() && to.join("deep/er/run").is_file());
+        // A link that stays inside is none to write through either.
+        fs::remove_dir_all(to.join("sub")).unwrap();
+        fs::create_dir(to.join("src")).unwrap();
+        symlink("src", to.join("sub")).unwrap();
+        carry.copy_to(&to, &CancellationToken::new()).unwrap();
+        assert_eq!(fs::read_dir(to.join("src")).unwrap().count(), 0);
+        assert!(to.join("sub").symlink_metadata().unwrap().is_dir() && to.join("sub/run").is_file());
     }
 
     #[test]

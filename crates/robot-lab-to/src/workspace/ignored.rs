@@ -41,7 +41,10 @@ impl Ledger {
             "--no-renames",
             "--",
         ];
-        let pattern = pattern.trim_end_matches('/');
+        let mut pattern = pattern.trim_end_matches('/');
+        while let Some(rest) = pattern.strip_prefix("./") {
+            pattern = rest.trim_start_matches('/');
+        }
         // A pattern with wildcards does not stand for what is in a directory by itself.
         let patterns = [
             format!(":(top,glob){pattern}"),
@@ -139,7 +142,7 @@ impl Checkout {
     }
 
     /// Copied files that a change of the rules for ignoring would let into a commit, now or later.
-    pub(super) async fn unignored(&self, changes: &[Change]) -> Result<Vec<Rejection>, GitError> {
+    pub(super) async fn unignored(&self, changes: &[Change]) -> Result<Vec<Rejection>, ZoneError> {
         let rules = |change: &Change| change.path.file_name() == Some(OsStr::new(".gitignore"));
         let Some(copied) = self.zones.copied().get() else {
             return Ok(Vec::new());
@@ -147,8 +150,11 @@ impl Checkout {
         if copied.files.is_empty() || !changes.iter().any(rules) {
             return Ok(Vec::new());
         }
+        let links = self.links_above_copied().await?;
+        let behind = |path: &PathBuf| links.iter().any(|link| path.starts_with(link));
         let mut names = Vec::new();
-        for path in &copied.files {
+        // Git refuses to say anything of what is behind a link.
+        for path in copied.files.iter().filter(|path| !behind(path)) {
             names.extend_from_slice(path.as_os_str().as_bytes());
             names.push(0);
         }
@@ -166,16 +172,40 @@ impl Checkout {
                 command: "git check-ignore".to_owned(),
                 code: output.code,
                 stderr: output.stderr,
-            });
+            }
+            .into());
         }
         let ignored: HashSet<PathBuf> = checkout::paths(&output.stdout).collect();
-        let open = copied.files.iter().filter(|path| !ignored.contains(*path));
+        let asked = copied.files.iter().filter(|path| !behind(path));
+        let open = asked.filter(|path| !ignored.contains(*path));
         Ok(open
+            .chain(&links)
             .map(|path| Rejection {
                 path: path.clone(),
                 kind: RejectionKind::Copied,
             })
             .collect())
+    }
+
+    /// Links in the places of directories of copied files, without what is behind such a link.
+    async fn links_above_copied(&self) -> Result<Vec<PathBuf>, ZoneError> {
+        let (dir, zones) = (self.dir.clone(), self.zones.clone());
+        blocking(&self.dir, move || {
+            let copied = zones.copied().get();
+            let mut above: Vec<&PathBuf> = copied.iter().flat_map(|copied| &copied.above).collect();
+            // A directory comes before what is in it.
+            above.sort_unstable();
+            let mut links: Vec<PathBuf> = Vec::new();
+            for path in above {
+                let behind = links.last().is_some_and(|link| path.starts_with(link));
+                let meta = dir.join(path).symlink_metadata();
+                if !behind && meta.is_ok_and(|meta| meta.is_symlink()) {
+                    links.push(path.clone());
+                }
+            }
+            Ok(links)
+        })
+        .await
     }
 
     /// Removes files or directories below the top.

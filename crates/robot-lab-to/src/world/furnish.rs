@@ -3,7 +3,7 @@
 //! Both are done once, again when the directory was lost, and setup also when lock files changed. They make ignored
 //! files; whatever they do to the tree is undone by preparing the checkout after them.
 
-use super::{RealWorld, chain, zone};
+use super::{BenchCache, RealWorld, chain, zone};
 use crate::event::{Event, MAX_TEXT};
 use crate::iteration::StopReason;
 use crate::shell::{Shell, head_and_tail};
@@ -52,11 +52,13 @@ pub(crate) struct SetUp {
 
 /// Why a checkout is not furnished.
 pub(crate) enum Unfurnished {
-    /// The setup command failed. `locks` are the lock files that differ from those of the parent.
+    /// The setup command failed. `locks` are the lock files that differ from those of the parent; `changed` says
+    /// whether anything does, so that a candidate may be to blame.
     Setup {
         detail: String,
         output: String,
         locks: Vec<PathBuf>,
+        changed: bool,
     },
     /// The run ends.
     Stopped(StopReason),
@@ -84,10 +86,17 @@ impl Unfurnished {
 impl RealWorld {
     /// Furnishes both checkouts at the commit that the run starts or goes on from.
     pub(crate) async fn furnish_all(&mut self, commit: &Oid) -> Result<(), Unfurnished> {
-        if self.plan.setup.is_none() && self.furnishing.carry.is_none() {
+        let plain = self.plan.setup.is_none() && self.plan.copy.is_empty();
+        // What a grade leaves is looked for in the bench, which must be there for that.
+        if plain && self.plan.bench_cache == BenchCache::Keep {
             return Ok(());
         }
         for which in [Zone::Workspace, Zone::Bench] {
+            // A run that goes on finds what an earlier process copied. It could not keep out of a commit what the user
+            // has deleted since.
+            if self.branch.is_some() && !self.plan.copy.is_empty() {
+                self.empty(which).await?;
+            }
             self.prepare(which, commit, commit).await?;
             self.furnish(which, commit, commit).await?;
         }
@@ -109,17 +118,19 @@ impl RealWorld {
 
     /// Does what is to be done to a checkout that is at `tree`, and leaves it exactly there.
     pub(super) async fn furnish(&mut self, which: Zone, tree: &Oid, head: &Oid) -> Result<(), Unfurnished> {
-        let (checkout, furnished) = match which {
-            Zone::Workspace => (&self.workspace, self.furnishing.workspace.clone()),
-            Zone::Bench => (&self.bench, self.furnishing.bench.clone()),
+        let furnished = match which {
+            Zone::Workspace => self.furnishing.workspace.clone(),
+            Zone::Bench => self.furnishing.bench.clone(),
         };
-        let directory = checkout.incarnation();
-        let lost = furnished.directory.is_none() || furnished.directory != directory;
-        if let Some(carry) = self.furnishing.carry.clone()
-            && (lost || is_missing(&carry, checkout.path()))
-        {
-            self.copy(&carry, checkout).await?;
+        let is_lost = |now| furnished.directory.is_none() || furnished.directory != now;
+        if let Some(carry) = self.furnishing.carry.clone() {
+            let checkout = self.checkout(which);
+            if is_lost(checkout.incarnation()) || is_missing(&carry, checkout.path()) {
+                self.copy(&carry, which, tree, head).await?;
+            }
         }
+        let directory = self.checkout(which).incarnation();
+        let lost = is_lost(directory);
         let before = furnished.set_up.filter(|_| !lost);
         let spoilt = before.clone().map(|before| SetUp {
             spoilt: true,
@@ -137,16 +148,48 @@ impl RealWorld {
         set_up.map(drop)
     }
 
-    async fn copy(&self, carry: &Arc<Carry>, checkout: &Checkout) -> Result<(), StopReason> {
-        let (carry, to) = (Arc::clone(carry), checkout.path().to_owned());
-        let cancel = self.halt.soft().child_token();
-        let copied = tokio::task::spawn_blocking(move || carry.copy_to(&to, &cancel)).await;
-        match copied {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(CarryError::Cancelled)) => Err(self.halted()),
-            Ok(Err(error)) => Err(StopReason::environment(chain(&error))),
-            Err(error) => Err(super::internal(error)),
+    /// Copies into a checkout; once more into an empty one where something in it stands in the way.
+    async fn copy(
+        &mut self,
+        carry: &Arc<Carry>,
+        which: Zone,
+        tree: &Oid,
+        head: &Oid,
+    ) -> Result<(), StopReason> {
+        let mut again = false;
+        loop {
+            let (carry, to) = (Arc::clone(carry), self.checkout(which).path().to_owned());
+            let cancel = self.halt.soft().child_token();
+            let copied = tokio::task::spawn_blocking(move || carry.copy_to(&to, &cancel)).await;
+            match copied {
+                Ok(Ok(())) => break,
+                Ok(Err(CarryError::Cancelled)) => return Err(self.halted()),
+                Ok(Err(CarryError::Io { .. })) if !again => {
+                    again = true;
+                    self.empty(which).await?;
+                    self.prepare(which, tree, head).await?;
+                }
+                Ok(Err(error)) => return Err(StopReason::environment(chain(&error))),
+                Err(error) => return Err(super::internal(error)),
+            }
         }
+        // What it did to files of the tree is undone.
+        self.prepare(which, tree, head).await
+    }
+
+    fn checkout(&self, which: Zone) -> &Checkout {
+        match which {
+            Zone::Workspace => &self.workspace,
+            Zone::Bench => &self.bench,
+        }
+    }
+
+    async fn empty(&mut self, which: Zone) -> Result<(), StopReason> {
+        let checkout = match which {
+            Zone::Workspace => &mut self.workspace,
+            Zone::Bench => &mut self.bench,
+        };
+        checkout.empty().await.map_err(zone)
     }
 
     /// Runs setup where that is due. Answers what the checkout is set up with.
@@ -171,11 +214,21 @@ impl RealWorld {
                 return Ok(Some(before));
             }
         }
-        let (place, dir) = match which {
-            Zone::Workspace => ("workspace", self.workspace.path()),
-            Zone::Bench => ("bench", self.bench.path()),
+        let parent = self.zones.tree_of(head).await;
+        let changed = parent.map_err(|error| StopReason::environment(chain(&error)))? != tree;
+        let place = match which {
+            Zone::Workspace => "workspace",
+            Zone::Bench => "bench",
         };
-        let dir = dir.join(self.ledger.subdir());
+        let dir = self.checkout(which).path().join(self.ledger.subdir());
+        if changed && !dir.is_dir() {
+            return Err(Unfurnished::Setup {
+                detail: "not run".to_owned(),
+                output: "the directory that it runs in is gone".to_owned(),
+                locks,
+                changed,
+            });
+        }
         let append = |event| {
             self.journal
                 .append(event)
@@ -222,6 +275,7 @@ impl RealWorld {
             detail,
             output: printed,
             locks: blamed,
+            changed,
         })
     }
 
@@ -238,18 +292,30 @@ fn is_missing(carry: &Carry, dir: &Path) -> bool {
     carry
         .paths()
         .take(MAX_LOOKED_FOR)
-        .any(|path| dir.join(path).symlink_metadata().is_err())
+        .any(|path| !is_there(path, dir))
 }
 
-/// What the robot is told of a setup that its lock files broke.
+/// Whether something is there, and not by way of a link.
+fn is_there(path: &Path, dir: &Path) -> bool {
+    let look = |path: &Path| dir.join(path).symlink_metadata();
+    let mut above = path
+        .ancestors()
+        .skip(1)
+        .filter(|above| !above.as_os_str().is_empty());
+    above.all(|above| look(above).is_ok_and(|meta| meta.is_dir())) && look(path).is_ok()
+}
+
+/// What the robot is told of a setup that its change broke, by lock files where it changed any.
 pub(super) fn broken_setup(detail: &str, output: &str, locks: &[PathBuf]) -> String {
     let named: Vec<String> = locks
         .iter()
         .take(MAX_NAMED)
         .map(|path| path.display().to_string())
         .collect();
-    format!(
-        "the setup command failed ({detail}) with your change of {}:\n{output}",
-        named.join(", ")
-    )
+    let of = if named.is_empty() {
+        String::new()
+    } else {
+        format!(" of {}", named.join(", "))
+    };
+    format!("the setup command failed ({detail}) with your change{of}:\n{output}")
 }

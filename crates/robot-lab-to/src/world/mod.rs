@@ -202,7 +202,8 @@ impl RealWorld {
                 detail,
                 output,
                 locks,
-            }) if !locks.is_empty() => {
+                changed: true,
+            }) => {
                 return Ok(Score {
                     detail: format!("setup=false ({detail})"),
                     output: Some(broken_setup(&detail, &output, &locks)),

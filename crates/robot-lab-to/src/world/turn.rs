@@ -1,6 +1,6 @@
 //! The robot's turns: a fresh robot in a workspace at the parent, and what it is told.
 
-use super::{RealWorld, Zone, internal, nonce, parent};
+use super::{RealWorld, Unfurnished, Zone, internal, nonce, parent};
 use crate::event::{Event, Key};
 use crate::iteration::{Input, RunState, StopKind, StopReason, TurnEnd};
 use crate::log::RobotEvents;
@@ -36,8 +36,11 @@ impl RealWorld {
             .unwrap_or(&parent);
         let start = start.clone();
         self.prepare(Zone::Workspace, &start, &parent).await?;
-        let furnished = self.furnish(Zone::Workspace, &start, &parent).await;
-        furnished.map_err(|failed| failed.into_reason(StopReason::environment))?;
+        match self.furnish(Zone::Workspace, &start, &parent).await {
+            // The robot is there to mend what an earlier one left, and its change is graded by setup too.
+            Ok(()) | Err(Unfurnished::Setup { changed: true, .. }) => {}
+            Err(failed) => return Err(failed.into_reason(StopReason::environment)),
+        }
         let seat = Seat {
             iteration: key.iteration,
             workspace: self.workspace.path().to_owned(),

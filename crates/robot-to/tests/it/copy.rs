@@ -130,3 +130,71 @@ fn a_pattern_that_matches_no_ignored_file_is_named() {
         }
     }
 }
+
+#[test]
+fn whatever_lies_in_the_place_of_copied_files_is_replaced_and_the_run_goes_on() {
+    let mut lab = lab([]);
+    lab.repo.write(".gitignore", ".env\nnode_modules\nsecrets\n");
+    lab.repo.write("src/main", "x\n");
+    lab.repo.commit_all("ignore links too");
+    lab.repo.write("secrets/prod.json", "TOKEN=x\n");
+    let outside = lab.env.root().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::create_dir(outside.join("tool")).unwrap();
+    let there = "test ! -L node_modules && test -f node_modules/tool/run.sh && test -f secrets/prod.json && test ! -e \
+                 src/prod.json";
+    let link = format!(
+        "rm -rf node_modules secrets; ln -s {} node_modules; ln -s src secrets",
+        outside.display()
+    );
+    let file = "rm -rf node_modules secrets; echo x > node_modules; ln -s secrets secrets";
+    let robot = |name: &str, then: &str| {
+        Reply::calls([
+            bash(&format!("({there}) && echo ok > parts/{name}; {then}")),
+            submit(&format!("Add part {name}")),
+        ])
+    };
+    lab.server = testkit::ModelServer::start([robot("one", &link), robot("two", file), robot("three", ":")])
+        .require_key(crate::lab::KEY);
+    // Verify does the same to the bench.
+    let verify = format!("({there}) && sh test.sh && {{ {link}; }}");
+    let ran = lab.run(&[
+        "--verify",
+        &verify,
+        "--copy",
+        "./node_modules",
+        "--copy",
+        "secrets/*",
+        "--max-iterations",
+        "3",
+    ]);
+    ran.assert_end(0, "max iterations reached (3)");
+    assert_eq!(ran.outcomes(), ["commit:success"; 3]);
+    let files = lab.repo.git(&["ls-tree", "-r", "--name-only", &ran.file.branch]);
+    assert!(!files.contains("prod.json"), "{files}");
+    assert_eq!(std::fs::read_dir(outside.join("tool")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_run_goes_on_without_copied_files_that_the_user_has_deleted() {
+    let mut lab = lab([
+        good("one"),
+        Reply::calls([
+            bash("if [ ! -e .env ]; then echo ok > parts/two; fi"),
+            submit("Add part two"),
+        ]),
+    ]);
+    lab.verify = Some("sh test.sh".into());
+    lab.run(&["--copy", ".env", "--max-iterations", "1"])
+        .assert_end(0, "max iterations reached (1)");
+    std::fs::remove_file(lab.repo.path().join(".env")).unwrap();
+    let again = lab.env.command(["resume", "--max-iterations", "2"]);
+    let ran = lab.launch(again).end(PATIENCE);
+    ran.assert_end(0, "max iterations reached (2)");
+    assert_eq!(ran.subjects().len(), 2);
+    assert!(
+        ran.shown().contains("--copy \".env\" matches no ignored file"),
+        "{}",
+        ran.shown()
+    );
+}

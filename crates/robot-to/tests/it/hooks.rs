@@ -379,13 +379,16 @@ fn a_key_that_cannot_sign_is_known_before_anything_begins() {
     let lab = Lab::new([]);
     lab.repo.git(&["config", "gpg.format", "ssh"]);
     lab.repo.git(&["config", "user.signingkey", "/nowhere/key"]);
-    let finished = lab.refuse(&["--sign"]);
-    for part in [
-        "commits cannot be signed",
-        "leave out --sign",
-        "nothing was changed",
-    ] {
-        assert!(finished.stderr.contains(part), "{}", finished.stderr);
+    lab.repo.write("uncommitted", "x\n");
+    for options in [&["--sign"][..], &["--sign", "--include-dirty"]] {
+        let finished = lab.refuse(options);
+        for part in [
+            "commits cannot be signed",
+            "leave out --sign",
+            "nothing was changed",
+        ] {
+            assert!(finished.stderr.contains(part), "{}", finished.stderr);
+        }
     }
 }
 

@@ -147,3 +147,50 @@ fn what_a_grade_hides_in_a_directory_that_cannot_be_read_is_gone_at_the_next() {
         finished.stdout
     );
 }
+
+#[test]
+fn copied_files_that_a_robot_makes_unreadable_come_back() {
+    let repo = TestRepo::new();
+    repo.write(".gitignore", "conf/\n");
+    repo.write("a", "a\n");
+    repo.commit_all("start");
+    repo.write("conf/local/x", "x\n");
+    let mut env = TestEnvironment::new(env!("CARGO_BIN_EXE_robot-to"));
+    let script = env.root().join("script.yaml");
+    let turn = |name: &str| {
+        format!(
+            "  - calls:\n      - tool: bash\n        args: {{ command: 'cat conf/local/x > {name}; chmod 000 conf' }}\n      \
+             - tool: submit_iteration_result\n        args: {{ success: true, summary: Add {name} }}\n"
+        )
+    };
+    std::fs::write(&script, format!("turns:\n{}{}", turn("one"), turn("two"))).unwrap();
+    give(repo.path(), NOBODY);
+    env.cwd(repo.path());
+    let arguments = [
+        "make every part hold",
+        "--provider",
+        "script",
+        "--model",
+        script.to_str().unwrap(),
+        "--copy",
+        "conf",
+        "--verify",
+        "grep -q x conf/local/x && chmod 000 conf",
+        "--max-iterations",
+        "2",
+    ];
+    let finished = run(&env, &arguments);
+    give(repo.path(), "0");
+    finished.assert_code(0);
+    assert!(
+        finished.stdout.contains("Iterations: 2 (2 committed"),
+        "{}\n{}",
+        finished.stdout,
+        finished.stderr
+    );
+    let branch = repo.git(&["for-each-ref", "--format=%(refname)", "refs/heads/robot-to*/**"]);
+    for name in ["one", "two"] {
+        assert_eq!(repo.git(&["show", &format!("{}:{name}", branch.trim())]), "x");
+    }
+    no_process_is_left(&env);
+}

@@ -219,3 +219,70 @@ fn a_verify_command_that_is_an_ignored_file_gets_the_same_hint() {
         assert!(finished.stderr.contains(part), "{}", finished.stderr);
     }
 }
+
+#[test]
+fn a_setup_that_a_candidate_breaks_without_its_lock_file_is_its_fault_too() {
+    let candidate = |script: &str, summary: &str| {
+        Reply::calls([bash(script), write("parts/one", "ok\n"), submit(summary)])
+    };
+    let lab = lab([
+        candidate(
+            "echo new > package.json; echo broken > package-lock.json",
+            "Lock it wrong",
+        ),
+        candidate("rm package-lock.json", "Take the lock back alone"),
+        candidate("echo fine > package-lock.json", "Lock it"),
+        good("two"),
+    ]);
+    let setup = "mkdir -p deps; if [ -e package.json ] && ! grep -q fine package-lock.json; then echo does not fit; exit \
+                 1; fi";
+    let ran = lab.run(&["--setup", setup, "--max-iterations", "2"]);
+    ran.assert_end(0, "max iterations reached (2)");
+    assert_eq!(
+        ran.subjects(),
+        ["robot-to 1: Lock it", "robot-to 2: Add part two"]
+    );
+    let told = ran.requests()[2].body["messages"].to_string();
+    assert!(
+        told.contains("the setup command failed (exit 1) with your change:") && told.contains("does not fit"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_candidate_without_the_directory_that_setup_runs_in_costs_an_iteration_and_not_the_run() {
+    let mut lab = lab([
+        Reply::calls([bash("rm -r ../web"), submit("Remove all of it")]),
+        Reply::calls([bash("echo ok > ../parts/two"), submit("Add part two")]),
+    ]);
+    lab.repo.write("web/package-lock.json", "fine\n");
+    lab.repo.commit_all("a directory with dependencies");
+    lab.start_in("web");
+    lab.verify = Some("cd .. && sh test.sh".into());
+    let ran = lab.run(&[
+        "--setup",
+        "mkdir -p ../deps",
+        "--max-verify-repairs",
+        "0",
+        "--max-iterations",
+        "2",
+    ]);
+    ran.assert_end(0, "max iterations reached (2)");
+    assert_eq!(ran.outcomes(), ["iteration:gate_failure", "commit:success"]);
+}
+
+#[test]
+fn a_run_that_goes_on_with_nothing_to_set_up_puts_the_bench_aside_in_silence() {
+    let lab = lab([good("one"), good("two")]);
+    let accepted = ["--bench-cache", "accepted", "--max-iterations", "1"];
+    lab.run(&accepted).assert_end(0, "max iterations reached (1)");
+    let again = lab.env.command(["resume", "--max-iterations", "2"]);
+    let ran = lab.launch(again).end(PATIENCE);
+    ran.assert_end(0, "max iterations reached (2)");
+    let notes: Vec<_> = ran
+        .records
+        .iter()
+        .filter(|record| matches!(record.event, Event::Notice { .. }))
+        .collect();
+    assert!(!format!("{notes:?}").contains("bench"), "{notes:?}");
+}

@@ -36,6 +36,7 @@ async fn a_pattern_matches_exactly_the_ignored_files_under_it() {
     for (pattern, expected) in [
         ("target", &["target/b.log", "target/debug/a.o", "target/own/"][..]),
         ("target/debug", &["target/debug/a.o"]),
+        ("././/target/debug/", &["target/debug/a.o"]),
         ("a.log", &["a.log"]),
         ("*.log", &["a.log", "target/own/"]),
         ("**/*.log", &["a.log", "target/b.log", "target/own/"]),
@@ -123,4 +124,35 @@ async fn what_is_ignored_in_a_checkout_is_listed_and_removed() {
     assert_eq!(bench.incarnation(), None);
     bench.prepare(&world.base, &world.base).await.unwrap();
     world.sh(&bench, "test -f src/main.rs && test ! -e target");
+}
+
+#[tokio::test]
+async fn a_link_in_the_place_of_a_copied_directory_is_a_reason_and_no_fault() {
+    let world = World::usual().await;
+    world.zones.keep_out([
+        Path::new("conf.log/deep/er/x"),
+        Path::new("conf.log/y"),
+        Path::new("secret.log"),
+    ]);
+    let mut robot = world.robot().await;
+    world.sh(
+        &robot,
+        "ln -s \"$CANARY\" conf.log; echo s > secret.log; echo '*.o' >> .gitignore",
+    );
+    let (path, kind) = reason_of(&mut robot, &world.base).await;
+    assert_eq!((path.as_str(), kind), ("conf.log", RejectionKind::Copied));
+    // What is not behind a link is asked for as before.
+    world.sh(&robot, "echo '!secret.log' >> .gitignore; rm secret.log");
+    let paths: Vec<PathBuf> = reasons_of(&mut robot, &world.base)
+        .await
+        .into_iter()
+        .map(|reason| reason.path)
+        .collect();
+    assert_eq!(paths, ["conf.log", "secret.log"].map(PathBuf::from));
+    world.sh(
+        &robot,
+        "rm conf.log; mkdir conf.log; printf 'target/\n*.log\n*.o\n' > .gitignore",
+    );
+    tree_of(&mut robot, &world.base).await;
+    world.assert_canary();
 }
