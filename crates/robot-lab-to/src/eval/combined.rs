@@ -1,10 +1,15 @@
 //! Several evals in one run: the verify command first, then an eval of the user's, then the measure command. Each must
-//! hold.
+//! hold, and at most one of them has a value, as there is one value before.
 
+use super::commands::invalid;
 use super::{Code, Eval, EvalContext, Score};
 use crate::iteration::StopReason;
 use async_trait::async_trait;
 use std::sync::Arc;
+
+/// Why the value of an eval cannot stand beside a measure command.
+const TWO_VALUES: &str = "it has a value, and so has the measure command, but a run goes by one number; leave out \
+                          --measure, or let the eval answer without a value";
 
 /// An eval between the commands of a plan.
 pub(crate) struct Combined {
@@ -37,20 +42,25 @@ impl Eval for Combined {
     }
 
     async fn score(&self, cx: &EvalContext) -> Result<Score, StopReason> {
-        let mut score = Score {
-            gate_ok: true,
-            improved: true,
-            ..Score::default()
+        let mut score = match &self.verify {
+            Some(verify) => verify.score(cx).await?.checked(),
+            None => Score::pass(""),
         };
-        let verify = self.verify.as_ref().map(|code| code as &dyn Eval);
-        let measure = self.measure.as_ref().map(|code| code as &dyn Eval);
-        for next in [verify, Some(self.eval.as_ref()), measure].into_iter().flatten() {
-            score = both(score, next.score(cx).await?.checked());
-            if !score.gate_ok {
-                break;
-            }
+        if !score.gate_ok {
+            return Ok(score);
         }
-        Ok(score)
+        score = both(score, self.eval.score(cx).await?.checked());
+        let Some(measure) = &self.measure else {
+            return Ok(score);
+        };
+        if score.value.is_some() {
+            let what = format!("eval `{}`", self.eval.name());
+            return invalid(score, cx, (&what, "eval"), TWO_VALUES, "");
+        }
+        if !score.gate_ok {
+            return Ok(score);
+        }
+        Ok(both(score, measure.score(cx).await?.checked()))
     }
 
     fn protected_paths(&self) -> Vec<String> {
@@ -58,22 +68,14 @@ impl Eval for Combined {
     }
 }
 
-/// What two scores say together. The value of the first that has one counts, and whoever gave it judges it; the value
-/// of the other is a metric.
+/// What two scores say together. At most one of them has a value, and then it is the one that knows of the target.
 fn both(first: Score, second: Score) -> Score {
     let mut metrics = first.metrics;
     metrics.extend(second.metrics);
-    let (improved, met_target) = match (first.value, second.value) {
-        (Some(_), Some(value)) => {
-            metrics.entry("measure".into()).or_insert(value);
-            (first.improved, first.met_target)
-        }
-        (Some(_), None) => (first.improved && second.improved, first.met_target),
-        (None, Some(_)) => (first.improved && second.improved, second.met_target),
-        (None, None) => (
-            first.improved && second.improved,
-            first.met_target || second.met_target,
-        ),
+    let met_target = match (first.value, second.value) {
+        (Some(_), _) => first.met_target,
+        (None, Some(_)) => second.met_target,
+        (None, None) => first.met_target || second.met_target,
     };
     let mut provenance = first.provenance;
     provenance.and_then(second.provenance);
@@ -81,7 +83,7 @@ fn both(first: Score, second: Score) -> Score {
     let details: Vec<String> = details.into_iter().filter(|detail| !detail.is_empty()).collect();
     Score {
         gate_ok: first.gate_ok && second.gate_ok,
-        improved,
+        improved: first.improved && second.improved,
         met_target,
         value: first.value.or(second.value),
         metrics,
@@ -135,33 +137,33 @@ mod tests {
     }
 
     #[test]
-    fn the_value_of_the_eval_counts_before_that_of_the_measure() {
+    fn the_one_that_has_a_value_knows_of_the_target_and_the_other_has_a_say() {
         let goal = Goal {
             target: Some(5.0),
             ..Goal::default()
         };
         let (better, worse) = (goal.score(6.0, Some(4.0)), goal.score(1.0, Some(4.0)));
-        let known = both(better.clone(), worse.clone());
+        let known = both(Score::pass("verify=true"), better.clone());
         assert_eq!(
             (known.value, known.improved, known.met_target),
             (Some(6.0), true, true)
         );
-        assert_eq!(known.metrics.get("measure"), Some(&1.0));
-        let known = both(Score::pass("eval=true"), worse);
+        let met = Score {
+            met_target: true,
+            ..Score::pass("eval=true")
+        };
+        let known = both(met, worse);
         assert_eq!(
             (known.value, known.improved, known.met_target),
             (Some(1.0), false, false)
         );
-        let refused = both(
-            Score {
-                improved: false,
-                ..Score::pass("")
-            },
-            better,
-        );
-        assert!(
-            refused.gate_ok && !refused.improved,
-            "the eval without a value has a say"
-        );
+        let no_better = Score {
+            improved: false,
+            ..Score::pass("")
+        };
+        for known in [both(no_better.clone(), better.clone()), both(better, no_better)] {
+            assert!(known.gate_ok && !known.improved && known.met_target);
+            assert_eq!(known.value, Some(6.0));
+        }
     }
 }

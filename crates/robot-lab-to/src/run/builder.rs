@@ -100,7 +100,11 @@ impl RunBuilder {
     }
 
     /// Grades with this eval, under its own name, which the log keeps. The verify and measure commands of the plan, if
-    /// there are any, must hold besides. An eval that panics or that needs longer than `verify_timeout` gives no score.
+    /// there are any, must hold besides; beside a measure command it has to answer without a value.
+    ///
+    /// An eval that panics or that needs longer than `verify_timeout` gives no score. It is asked on a thread of its own,
+    /// where it may block; one that is still blocked when its time or the run is over is left behind, and the next
+    /// candidate waits for it, within `verify_timeout`.
     pub fn eval(mut self, eval: impl Eval + 'static) -> Self {
         self.eval = Some(Arc::new(eval));
         self

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use robot_lab::{Abort, Hook, HookCx, NextTool, Tool, ToolCall, ToolCx, ToolOutcome, ToolSpec};
 use robot_lab_providers::ScriptModel;
 use robot_lab_to::clock::Clock;
-use robot_lab_to::eval::{Eval, EvalContext, EvalRegistry, Score, from_fn};
+use robot_lab_to::eval::{Eval, EvalContext, EvalRegistry, Measure, Score, from_fn};
 use robot_lab_to::event::Record;
 use robot_lab_to::iteration::{StopKind, StopReason};
 use robot_lab_to::log::{Observer, read_log};
@@ -20,6 +20,8 @@ use robot_lab_to::workspace::HostEnv;
 use robot_lab_to::{Halt, Run, RunBuilder, RunReport};
 use serde_json::json;
 use testkit::{TestEnvironment, TestRepo};
+
+use crate::lab::PATIENCE;
 
 /// A repository and an environment for a run that this process makes.
 struct Bench {
@@ -314,6 +316,133 @@ async fn tools_hooks_and_evals_that_panic_cost_an_iteration_and_not_the_run() {
         assert!(notes.contains(said), "{said}: {notes}");
     }
     assert_eq!(bench.repo.git(&["status", "--porcelain"]), "");
+}
+
+/// An eval that blocks its thread in iteration 1, after `first`, until the sender is gone; and whether it got that far.
+fn blocking(
+    first: impl Fn() + Send + Sync + 'static,
+) -> (impl Eval + 'static, std::sync::mpsc::Sender<()>, Arc<AtomicU32>) {
+    let (hold, held) = std::sync::mpsc::channel::<()>();
+    let held = Mutex::new(held);
+    let released = Arc::new(AtomicU32::new(0));
+    let theirs = Arc::clone(&released);
+    let eval = from_fn("blocking", move |cx: EvalContext| {
+        if cx.iteration == 1 {
+            first();
+            // Not for ever, so that a run that waits for it ends and fails the test.
+            held.lock().unwrap().recv_timeout(PATIENCE).ok();
+            theirs.fetch_add(1, Ordering::SeqCst);
+        }
+        async { Ok(Score::pass("blocking=fine")) }
+    });
+    (eval, hold, released)
+}
+
+#[tokio::test]
+async fn an_eval_that_blocks_its_thread_is_given_up_at_its_deadline() {
+    let bench = Bench::new();
+    let (eval, hold, released) = blocking(|| {});
+    let report = bench
+        .run(&(part("one") + &part("two")))
+        .eval(eval)
+        .max_iterations(2)
+        .plan(|plan| {
+            plan.policy.max_verify_repairs = 0;
+            plan.verify_timeout = Duration::from_secs(2);
+        })
+        .run()
+        .await
+        .unwrap();
+    assert_eq!(released.load(Ordering::SeqCst), 0, "the run waited for the eval");
+    drop(hold);
+    // The second candidate is not graded beside the first.
+    assert_eq!(outcomes(&report), ["iteration:gate_failure"; 2]);
+    let notes = std::fs::read_to_string(&report.notes).unwrap();
+    assert_eq!(
+        notes.matches("it did not answer within 2 s").count(),
+        2,
+        "{notes}"
+    );
+}
+
+#[tokio::test]
+async fn a_run_ends_while_an_eval_blocks_its_thread() {
+    let bench = Bench::new();
+    let halt = Halt::new();
+    let theirs = halt.clone();
+    let (eval, hold, released) = blocking(move || theirs.stop(StopReason::interrupted()));
+    let report = bench.run(&part("one")).eval(eval).halt(halt).run().await.unwrap();
+    assert_eq!(released.load(Ordering::SeqCst), 0, "the run waited for the eval");
+    drop(hold);
+    assert_eq!(report.reason.kind, StopReason::interrupted().kind);
+    assert_eq!(report.state.commits, 0);
+}
+
+#[tokio::test]
+async fn max_time_ends_a_run_while_an_eval_blocks_its_thread() {
+    let bench = Bench::new();
+    let (eval, hold, released) = blocking(|| {});
+    let limit = Duration::from_secs(3);
+    let report = bench
+        .run(&part("one"))
+        .eval(eval)
+        .max_time(limit)
+        .run()
+        .await
+        .unwrap();
+    assert_eq!(released.load(Ordering::SeqCst), 0, "the run waited for the eval");
+    drop(hold);
+    assert_eq!(report.reason.kind, StopReason::max_time(limit).kind);
+    assert_eq!(report.state.commits, 0);
+}
+
+#[tokio::test]
+async fn an_eval_that_waits_is_dropped_once_nobody_waits_for_it() {
+    let bench = Bench::new();
+    let eval = from_fn("waiting", |cx: EvalContext| async move {
+        if cx.iteration == 1 {
+            tokio::time::sleep(PATIENCE).await;
+        }
+        Ok(Score::pass("waiting=fine"))
+    });
+    let report = bench
+        .run(&(part("one") + &part("two")))
+        .eval(eval)
+        .max_iterations(2)
+        .plan(|plan| {
+            plan.policy.max_verify_repairs = 0;
+            plan.verify_timeout = Duration::from_secs(2);
+        })
+        .run()
+        .await
+        .unwrap();
+    assert_eq!(outcomes(&report), ["iteration:gate_failure", "commit:success"]);
+}
+
+#[tokio::test]
+async fn an_eval_with_a_value_beside_a_measure_is_refused_with_a_way_out() {
+    let bench = Bench::new();
+    let count = from_fn("count", |cx: EvalContext| async move { Ok(cx.score(6.0)) });
+    let refused = bench
+        .run(&part("one"))
+        .eval(count)
+        .plan(|plan| {
+            plan.measure = Some(Measure {
+                command: "echo 1".into(),
+                timeout: Duration::from_secs(60),
+                metric: None,
+            });
+        })
+        .run()
+        .await;
+    match refused {
+        Err(StartError::Configuration(why)) => assert!(
+            why.contains("the eval `count` gives no score: it has a value, and so has the measure command")
+                && why.contains("leave out --measure, or let the eval answer without a value"),
+            "{why}"
+        ),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
