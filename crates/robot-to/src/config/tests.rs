@@ -101,6 +101,26 @@ fn what_a_repository_may_not_set_is_said_with_the_reason_and_where_it_may_be_set
 }
 
 #[test]
+fn the_keys_that_only_the_user_may_set_are_those_of_the_documents() {
+    let path = [env!("CARGO_MANIFEST_DIR"), "..", "..", "docs", "configuration.md"];
+    let page = std::fs::read_to_string(path.iter().collect::<PathBuf>()).unwrap();
+    let (_, table) = page.split_once("<!-- only the user -->").unwrap();
+    let rows = table
+        .trim_start()
+        .lines()
+        .take_while(|line| line.starts_with('|'));
+    let documented: Vec<&str> = rows.skip(2).filter_map(|row| row.split('`').nth(1)).collect();
+    let settings = settings();
+    let mut refused: Vec<&str> = settings
+        .iter()
+        .map(Setting::key)
+        .filter(|key| only_the_user(key).is_some())
+        .collect();
+    refused.sort_unstable();
+    assert_eq!(documented, refused);
+}
+
+#[test]
 fn what_is_wrong_with_a_variable_is_said_with_its_name() {
     let cases = [
         ("ROBOT_LAB_TO_MAX_ITERATONS", "3"),

@@ -53,23 +53,71 @@ pub(super) fn checked(
                 place: place.clone(),
                 key: setting.key().to_owned(),
                 value: word.to_string_lossy().into(),
-                reason: "a path in the repository's file is relative to it and stays below".into(),
+                reason: "a path in the repository's file is relative to it and stays below, also where it leads over \
+                         links"
+                    .into(),
             }),
         })
         .collect()
 }
 
-/// A path below `top`; `None` for one that could lead elsewhere.
+/// A path below `top`; `None` for one that leads elsewhere, by its text or by links.
 fn below(top: &Path, path: &Path) -> Option<PathBuf> {
     let stays = path
         .components()
         .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    stays.then(|| top.join(path))
+    let path = top.join(path);
+    (stays && real(&path)?.starts_with(real(top)?)).then_some(path)
+}
+
+/// Where a path leads that need not exist to its end; `None` for one that leads over a link to nothing, which others
+/// may put there.
+fn real(path: &Path) -> Option<PathBuf> {
+    let known = path.ancestors().find(|known| known.symlink_metadata().is_ok())?;
+    let rest = path.strip_prefix(known).ok()?;
+    Some(known.canonicalize().ok()?.join(rest))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_that_leads_elsewhere_over_a_link_is_not_taken() {
+        use std::os::unix::fs::symlink;
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::write(outside.path().join("key"), "secret").unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let top = place.path().join("link-to-top");
+        std::fs::create_dir_all(place.path().join("top/docs")).unwrap();
+        symlink("top", &top).unwrap();
+        for (link, target) in [
+            ("notes", outside.path().join("key")),
+            ("out", outside.path().to_owned()),
+            ("nothing", outside.path().join("not/yet")),
+            ("up", "..".into()),
+            ("chain", "out".into()),
+            ("inner", "docs".into()),
+            ("again", place.path().join("link-to-top/docs")),
+        ] {
+            symlink(target, top.join(link)).unwrap();
+        }
+        for path in [
+            "notes",
+            "out",
+            "out/new/dir",
+            "nothing",
+            "nothing/x",
+            "up",
+            "up/x",
+            "chain/x",
+        ] {
+            assert_eq!(below(&top, Path::new(path)), None, "{path}");
+        }
+        for path in ["docs", "new/dir", "inner", "inner/new", "again/new", "."] {
+            assert_eq!(below(&top, Path::new(path)), Some(top.join(path)), "{path}");
+        }
+    }
 
     #[test]
     fn only_a_path_that_stays_below_the_file_is_taken() {

@@ -175,6 +175,35 @@ fn a_mistake_in_a_file_or_a_variable_ends_everything_before_it_begins() {
 }
 
 #[test]
+fn a_path_of_the_repositorys_file_that_leads_out_over_a_link_is_refused() {
+    let lab = Lab::new([]);
+    let outside = lab.env.root().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::write(outside.join("key"), "the-text-of-a-key").unwrap();
+    std::os::unix::fs::symlink(outside.join("key"), lab.top.join("notes")).unwrap();
+    std::os::unix::fs::symlink(&outside, lab.top.join("out")).unwrap();
+    for (key, value) in [
+        ("instructions", "notes"),
+        ("instructions", "out/key"),
+        ("run_dir", "out"),
+        ("run_dir", "out/runs"),
+    ] {
+        lab.repo.write("robot-to.yml", &format!("{key}: {value}\n"));
+        lab.repo.commit_all("settings");
+        let refused = lab.refuse(&[]);
+        says(
+            &refused,
+            &[
+                &format!("{key} cannot be \"{value}\""),
+                "also where it leads over links",
+            ],
+        );
+        assert!(!refused.stderr.contains("the-text-of-a-key"));
+        assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1, "{key}");
+    }
+}
+
+#[test]
 fn the_settings_of_the_repository_are_locked_even_when_there_are_none() {
     let lab = Lab::new([Reply::calls([
         write("parts/one", "ok\n"),
