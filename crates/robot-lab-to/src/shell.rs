@@ -1,8 +1,9 @@
 //! Runs shell commands for tools and evals: one helper process each, with the run's environment.
 
+use crate::workspace::HostEnv;
 use robot_exec::{Capture, Command, Env, Exec, ExecError, Output, Stderr};
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -60,9 +61,7 @@ impl Shell {
             .capture(Capture::new(KEEP, KEEP).stderr(Stderr::Separate));
         self.exec.run(&command, cancel).await
     }
-}
 
-impl Shell {
     /// Runs a program with further variables, both streams in one, as [`run`](Self::run) runs a script. One without a
     /// `#!` line is a shell script, as git and shells have it.
     pub async fn execute(
@@ -87,6 +86,14 @@ impl Shell {
             .capture(Capture::new(KEEP, KEEP));
         self.exec.run(&command, cancel).await
     }
+}
+
+/// The user's bash, where there is one on their `PATH`.
+pub fn find_bash(host: &HostEnv) -> Option<PathBuf> {
+    let path = host.get("PATH").unwrap_or_default();
+    std::env::split_paths(path)
+        .map(|dir| dir.join("bash"))
+        .find(|bash| bash.is_absolute() && bash.is_file())
 }
 
 /// Head and tail of a text, in at most about `max` bytes, with a line between that says how much is left out.

@@ -105,6 +105,16 @@ impl Locked {
     }
 }
 
+/// Whether a pattern surely locks every file of a directory, those that are not there yet included. `false` for one that
+/// would have to be asked of git.
+pub(crate) fn is_whole(pattern: &str, dir: &Path) -> bool {
+    let bare = pattern
+        .strip_suffix("/**")
+        .or_else(|| pattern.strip_suffix("/*"))
+        .unwrap_or(pattern);
+    plain(bare).is_some_and(|locked| dir.starts_with(locked))
+}
+
 /// A pathspec that is a plain path below the top, as a path.
 fn plain(pattern: &str) -> Option<PathBuf> {
     let magic = pattern.is_empty() || pattern.contains(['*', '?', '[', '\\', ':', '!', '^']);
@@ -118,6 +128,32 @@ fn plain(pattern: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_is_whole_only_where_new_files_of_it_are_locked_too() {
+        for pattern in [
+            "tools",
+            "tools/",
+            "tools/*",
+            "tools/**",
+            "tools/eval",
+            "tools/eval/*",
+        ] {
+            assert!(is_whole(pattern, Path::new("tools/eval")), "{pattern}");
+        }
+        for pattern in [
+            "tools/eval/score",
+            "tools/*.py",
+            "tool",
+            "tools/ev",
+            "*/eval",
+            "",
+            ":!tools",
+        ] {
+            assert!(!is_whole(pattern, Path::new("tools/eval")), "{pattern}");
+        }
+        assert!(!is_whole("tools", Path::new("")));
+    }
 
     #[test]
     fn only_a_path_below_the_top_is_plain() {

@@ -5,4 +5,5 @@ mod grader_lock;
 mod locked;
 
 pub(crate) use grader_lock::GraderLock;
+pub(crate) use locked::is_whole;
 pub use locked::{LockError, Locked};

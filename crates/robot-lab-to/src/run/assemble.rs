@@ -5,12 +5,13 @@ use super::{Halt, RunDir, RunFile, RunId, STATE_VERSION, StartError, checkouts};
 use crate::clock::Clock;
 use crate::commit_message::CommitFormat;
 use crate::eval::EvalRegistry;
+use crate::event::Event;
 use crate::git_hooks::GitHooks;
 use crate::guard::Locked;
 use crate::log::{Journal, Observer};
 use crate::prompt::{Facts, Project, Prompts};
 use crate::settings::{Place, Plan};
-use crate::shell::Shell;
+use crate::shell::{Shell, find_bash};
 use crate::worker::{Extras, RobotWorker, Worker};
 use crate::workspace::{Branch, Checkout, Ledger, Oid, RunRepo, UserHooks, ZoneError};
 use crate::world::{CacheState, Furnished, Furnishing, RealWorld};
@@ -106,10 +107,16 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         base: &base,
     };
     let grading = shell(&place, &plan.env, "/bin/sh".into());
-    let Grader { eval, told } = choose(&mut plan, &with.evals, &grading, &around).await?;
+    let Grader { eval, told, notice } = choose(&mut plan, &with.evals, &grading, &around).await?;
+    if branch.is_none()
+        && let Some(message) = notice
+    {
+        journal.note(Event::Notice { message });
+    }
+    let bash = find_bash(&place.host).map_or_else(|| "/bin/sh".into(), PathBuf::into_os_string);
     let worker: Arc<dyn Worker> = Arc::new(RobotWorker {
         model: with.model,
-        shell: shell(&place, &plan.env, find_bash(&place)),
+        shell: shell(&place, &plan.env, bash),
         max_tool_calls: plan.max_tool_calls,
         max_retries: plan.max_retries,
         conventional: plan.policy.commit_format == CommitFormat::Conventional,
@@ -213,13 +220,4 @@ fn shell(place: &Place, env: &[String], program: OsString) -> Shell {
         .iter()
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
     Shell::new(Exec::new(&place.helper), Env::allow_listed(host, env), program)
-}
-
-/// The user's bash, or the system's shell where there is none.
-fn find_bash(place: &Place) -> OsString {
-    let path = place.host.get("PATH").unwrap_or_default();
-    let found = std::env::split_paths(path)
-        .map(|dir| dir.join("bash"))
-        .find(|bash| bash.is_absolute() && bash.is_file());
-    found.map_or_else(|| "/bin/sh".into(), PathBuf::into_os_string)
 }

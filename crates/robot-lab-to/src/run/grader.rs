@@ -4,6 +4,7 @@ use super::StartError;
 use crate::eval::{
     CODE, COMMAND, Code, Combined, CommandEval, Eval, EvalRegistry, EvalSetup, Guarded, NULL, Program,
 };
+use crate::guard::is_whole;
 use crate::settings::{Place, Plan};
 use crate::shell::Shell;
 use crate::workspace::{GitError, Ledger, Oid, RunRepo, ZoneError};
@@ -15,6 +16,8 @@ pub(super) struct Grader {
     pub(super) eval: Arc<dyn Eval>,
     /// What the robot is told of an eval that is none of ours.
     pub(super) told: Option<String>,
+    /// What the user should know of it before it begins.
+    pub(super) notice: Option<String>,
 }
 
 /// Where a program is looked for.
@@ -38,8 +41,10 @@ pub(super) async fn choose(
     let name = name.as_deref().unwrap_or(if has_commands { CODE } else { NULL });
     let own: Arc<dyn Eval>;
     let told;
+    let mut notice = None;
     if let Some(path) = name.strip_prefix(COMMAND) {
         let (program, absolute) = find(Path::new(path), around).await?;
+        notice = beside(&program, &plan.protect_paths);
         told = match &program {
             Program::InTree(path) => format!("the program `{}` of this repository", path.display()),
             Program::At(_) => "a program outside the repository".into(),
@@ -54,6 +59,7 @@ pub(super) async fn choose(
             return Ok(Grader {
                 eval: made,
                 told: None,
+                notice: None,
             });
         }
         told = format!("the eval `{name}`");
@@ -68,7 +74,29 @@ pub(super) async fn choose(
     Ok(Grader {
         eval,
         told: Some(told),
+        notice,
     })
+}
+
+/// Says that the files beside a program of the repository are not locked: what it imports from there, a robot can
+/// replace, or put another file before it.
+fn beside(program: &Program, protected: &[String]) -> Option<String> {
+    let Program::InTree(path) = program else {
+        return None;
+    };
+    let dir = path.parent().unwrap_or(path);
+    if protected.iter().any(|pattern| is_whole(pattern, dir)) {
+        return None;
+    }
+    let dir = match dir.to_str() {
+        Some("") | None => "DIR",
+        Some(dir) => dir,
+    };
+    Some(format!(
+        "the eval {} is locked, but not the files beside it, which it may read or import; lock what it reads: \
+         --protect-path {dir}",
+        path.display()
+    ))
 }
 
 /// Finds the program of an eval, from where the user is or from the top of the repository; and its absolute path.

@@ -11,6 +11,7 @@ use crate::surface::{Finding, Level, shell_word};
 use robot_exec::{Command, Exec};
 use robot_lab_providers::reach;
 use robot_lab_to::run::{Logged, RunDir, Standing, checks};
+use robot_lab_to::shell::find_bash;
 use robot_lab_to::workspace::{Git, HostEnv, Ledger, StartError};
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -185,9 +186,7 @@ fn known_keys(keys: &Keys) -> Finding {
 }
 
 fn bash(host: &HostEnv) -> Finding {
-    let path = host.get("PATH").unwrap_or_default();
-    let mut places = std::env::split_paths(path).map(|dir| dir.join("bash"));
-    match places.find(|bash| bash.is_absolute() && bash.is_file()) {
+    match find_bash(host) {
         Some(bash) => Finding::ok("bash", bash.display().to_string()),
         None => Finding::warn(
             "bash",

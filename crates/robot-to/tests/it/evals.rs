@@ -266,6 +266,59 @@ fn a_program_without_a_score_for_the_base_is_a_mistake_of_the_user() {
 }
 
 #[test]
+fn an_eval_with_a_value_beside_a_measure_is_refused_at_the_start_and_gives_no_score_later() {
+    let lab = lab([good("one"), good("two")]);
+    let why = "it has a value, and so has the measure command, but a run goes by one number; leave out --measure, or let \
+               the eval answer without a value";
+    for answer in ["\"gate_ok\": true", "\"gate_ok\": false"] {
+        let (_, flag) = outside(
+            &lab,
+            &format!("cat >/dev/null; echo '{{{answer}, \"value\": 6}}'"),
+        );
+        let refused = lab.refuse(&["--eval", &flag, "--measure", "ls parts | wc -l"]);
+        for part in [why, "the eval `command:", "nothing was changed"] {
+            assert!(refused.stderr.contains(part), "{}", refused.stderr);
+        }
+    }
+    let only_later = "cat >/dev/null
+if [ -e parts/one ]; then echo '{\"gate_ok\": true, \"value\": 6}'; else echo '{\"gate_ok\": true}'; fi";
+    let (_, flag) = outside(&lab, only_later);
+    let ran = lab.run(&[
+        "--eval",
+        &flag,
+        "--measure",
+        "ls parts | wc -l",
+        "--max-iterations",
+        "2",
+        "--max-verify-repairs",
+        "0",
+    ]);
+    ran.assert_end(0, "max iterations reached (2)");
+    assert_eq!(ran.outcomes(), ["iteration:gate_failure", "commit:success"]);
+    assert!(ran.notes().contains(why), "{}", ran.notes());
+    assert!(scores(&ran)[1].4.ends_with("eval=invalid"), "{:?}", scores(&ran));
+}
+
+#[test]
+fn files_beside_a_locked_eval_are_said_to_be_free_unless_they_are_locked_too() {
+    let free =
+        "but not the files beside it, which it may read or import; lock what it reads: --protect-path tools";
+    let lab = lab([good("one"), good("two")]);
+    program(&lab.top.join("tools/score"), COUNT);
+    lab.repo.commit_all("an eval");
+    let flags = ["--eval", "command:tools/score", "--max-iterations", "1"];
+    let ran = lab.run(&flags);
+    assert_eq!(ran.shown().matches(free).count(), 1, "{}", ran.shown());
+    let said = ran.records.iter().any(|record| match &record.event {
+        Event::Notice { message } => message.contains(free),
+        _ => false,
+    });
+    assert!(said, "it is in the log");
+    let ran = lab.run(&[&flags[..], &["--protect-path", "tools"]].concat());
+    assert!(!ran.shown().contains("beside it"), "{}", ran.shown());
+}
+
+#[test]
 fn a_gate_that_fails_is_told_to_the_robot_in_the_words_of_the_program() {
     let lab = lab([part("one", "bad"), good("one")]);
     let script = r#"cat >/dev/null
