@@ -142,6 +142,8 @@ impl RunState {
                 self.run_id.clone_from(run_id);
                 self.parent = Some(base.clone());
                 self.parent_tree = Some(base_tree.clone());
+                // To undo all that was accepted is to come back to what was there before.
+                self.seen.insert(base_tree.clone());
             }
             Event::RunResumed {
                 plan,

@@ -9,6 +9,7 @@
 )]
 
 mod attempts;
+mod cases;
 mod check;
 mod checks;
 mod clean;
