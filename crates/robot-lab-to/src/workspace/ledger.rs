@@ -300,8 +300,8 @@ impl Ledger {
 
     /// Keeps the run directory out of the user's `git status`: appends one exact line to `info/exclude`, once.
     /// Every other byte of the file stays. Returns whether the line was written now; a directory outside the
-    /// checkout needs none.
-    pub fn exclude_line(&self, run_dir: &Path) -> io::Result<bool> {
+    /// checkout needs none. The rule holds for workspaces too, so that no candidate has files there.
+    pub fn exclude_line(&mut self, run_dir: &Path) -> io::Result<bool> {
         let Some(line) = self.line_for(run_dir) else {
             return Ok(false);
         };
@@ -326,6 +326,8 @@ impl Ledger {
         let mut open = OpenOptions::new().append(true).create(true).open(file)?;
         open.write_all(&added)?;
         open.sync_all()?;
+        self.facts.excludes.extend_from_slice(&line);
+        self.facts.excludes.push(b'\n');
         Ok(true)
     }
 

@@ -268,7 +268,7 @@ impl Cleaning {
         {
             self.say("Note", &format!("the line in info/exclude stays: {error}"));
         } else if self.run_dir.exists()
-            && let Ok(ledger) = Ledger::discover(git, cwd).await
+            && let Ok(mut ledger) = Ledger::discover(git, cwd).await
         {
             // A run began meanwhile, and found the line there.
             drop(ledger.exclude_line(&self.run_dir));

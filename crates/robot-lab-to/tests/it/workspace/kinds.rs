@@ -66,7 +66,7 @@ async fn a_linked_worktree() {
     repo.git(&["worktree", "add", "-q", "-b", "side", linked.to_str().unwrap()]);
     fs::write(linked.join("a.txt"), "side\n").unwrap();
     repo.git_in(&linked, &["commit", "-qam", "side"]);
-    let world = whole_run(repo, &linked).await;
+    let mut world = whole_run(repo, &linked).await;
     assert_eq!(world.ledger.top(), linked);
     assert_eq!(world.base.as_str(), world.repo.git(&["rev-parse", "side"]));
     assert!(world.ledger.exclude_line(&linked.join(".robot_lab_to")).unwrap());

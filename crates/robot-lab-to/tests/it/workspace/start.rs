@@ -142,7 +142,7 @@ async fn the_exclude_line_is_appended_once_and_exactly() {
     let exclude = repo.path().join(".git/info/exclude");
     fs::create_dir_all(exclude.parent().unwrap()).unwrap();
     fs::write(&exclude, b"# mine\n\xff without a line end").unwrap();
-    let ledger = discover(&repo, repo.path()).await.unwrap();
+    let mut ledger = discover(&repo, repo.path()).await.unwrap();
     let before = repo.fingerprint();
     assert!(ledger.exclude_line(Path::new(".robot_lab_to")).unwrap());
     assert!(!ledger.exclude_line(&repo.path().join(".robot_lab_to")).unwrap());
@@ -165,7 +165,7 @@ async fn a_missing_exclude_file_is_made() {
     let repo = TestRepo::named("bare bones", &["--template="]);
     repo.commit_all("base");
     assert!(!repo.path().join(".git/info").exists());
-    let ledger = discover(&repo, repo.path()).await.unwrap();
+    let mut ledger = discover(&repo, repo.path()).await.unwrap();
     assert!(ledger.exclude_line(Path::new(".robot_lab_to")).unwrap());
     assert_eq!(
         fs::read_to_string(repo.path().join(".git/info/exclude")).unwrap(),
