@@ -63,6 +63,14 @@ pub enum PastError {
         /// Its version.
         found: u32,
     },
+    /// The state was written by a newer program.
+    #[error("the run {id} cannot go on: {why}")]
+    State {
+        /// The run.
+        id: RunId,
+        /// Which version it is of, and what to do.
+        why: io::Error,
+    },
     /// The log does not tell how the run began.
     #[error("the run {id} cannot go on: {why}; it was left as it is")]
     Unreadable {
@@ -122,6 +130,9 @@ impl Past {
         if began.version > LOG_VERSION {
             let found = began.version;
             return Err(PastError::Newer { id, found });
+        }
+        if let Err(why) = dir.check_version() {
+            return Err(PastError::State { id, why });
         }
         Ok(Self {
             id,

@@ -154,25 +154,40 @@ impl RunDir {
 
     /// Reads `run.json`. A newer version is refused by name.
     pub fn load(&self) -> io::Result<RunFile> {
-        let path = self.state();
-        let invalid = |why: String| {
-            io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!("{}: {why}; it was left as it is", path.display()),
-            )
-        };
-        let json: serde_json::Value =
-            serde_json::from_slice(&fs::read(&path)?).map_err(|error| invalid(error.to_string()))?;
+        let json: serde_json::Value = serde_json::from_slice(&fs::read(self.state())?)
+            .map_err(|error| self.invalid(&error.to_string()))?;
         match json.get("version").and_then(serde_json::Value::as_u64) {
-            Some(version) if version > u64::from(STATE_VERSION) => {
-                return Err(invalid(format!(
-                    "version {version} is newer than {STATE_VERSION}; use a newer robot-to"
-                )));
-            }
+            Some(version) if version > u64::from(STATE_VERSION) => return Err(self.newer(version)),
             Some(_) => {}
-            None => return Err(invalid("it has no version; it is not of this robot-to".into())),
+            None => return Err(self.invalid("it has no version; it is not of this robot-to")),
         }
-        serde_json::from_value(json).map_err(|error| invalid(error.to_string()))
+        serde_json::from_value(json).map_err(|error| self.invalid(&error.to_string()))
+    }
+
+    /// Refuses a `run.json` of a newer version, which must not be written over. One that is torn or missing is none.
+    pub(super) fn check_version(&self) -> io::Result<()> {
+        let written = fs::read(self.state()).ok();
+        let version = written.and_then(|bytes| {
+            let json: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+            json.get("version")?.as_u64()
+        });
+        match version {
+            Some(version) if version > u64::from(STATE_VERSION) => Err(self.newer(version)),
+            _ => Ok(()),
+        }
+    }
+
+    fn invalid(&self, why: &str) -> io::Error {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("{}: {why}; it was left as it is", self.state().display()),
+        )
+    }
+
+    fn newer(&self, version: u64) -> io::Error {
+        self.invalid(&format!(
+            "version {version} is newer than {STATE_VERSION}; use a newer robot-to"
+        ))
     }
 
     /// Removes the directory of a run that never began.
