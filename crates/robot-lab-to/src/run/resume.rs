@@ -1,7 +1,7 @@
 //! Lets a run of an earlier process go on: the half-done commit is finished, the half-done iteration is given up, and
 //! the counters that end a run begin anew.
 
-use super::assemble::{Parts, With, assemble, work_dir};
+use super::assemble::{Parts, WORKSPACE, With, assemble, work_dir};
 use super::setup::{at, check, not_begun, not_ready, try_to_sign};
 use super::{Halt, Past, Run, RunId, StartError};
 use crate::driver::World as _;
@@ -49,9 +49,11 @@ impl Run {
         } = past;
         let is_commit = |record: &&Record| matches!(record.event, Event::CommitStarted { .. });
         let announced = log.records.iter().rev().find(is_commit).cloned();
+        let worked = had_worked(&log.records);
         let redactor = Redactor::new(place.secrets.iter().cloned());
         let (clock, observers) = (Arc::clone(&with.clock), with.observers.clone());
         let work = WorkDir::create(&work_dir(&place.work_dir, &id)).map_err(at(&place.work_dir))?;
+        let worked = worked && work.checkout(WORKSPACE).is_dir();
         let zones = RunRepo::create(&git, &ledger, &work, &tip).await?;
         if plan.sign {
             let tree = zones.tree_of(&tip).await.map_err(workspace::ZoneError::from)?;
@@ -74,6 +76,7 @@ impl Run {
             zones,
         })
         .await?;
+        world.worked = worked;
         settle(&mut world, &state, announced).await?;
         world.restore_cache(&tip).await.map_err(not_begun)?;
         let ready = world.furnish_all(&tip).await;
@@ -155,7 +158,16 @@ async fn tip(ledger: &Ledger, branch: &Branch, state: &RunState) -> Result<Oid, 
     )))
 }
 
-/// Ends what the earlier process was doing: a commit that it had begun is made, anything else is given up.
+/// Whether a robot was at work in the workspace when the log ended; before that, what is there is only half prepared.
+fn had_worked(records: &[Record]) -> bool {
+    let latest = records.iter().rev();
+    latest
+        .take_while(|record| !matches!(record.event, Event::IterationStarted { .. }))
+        .any(|record| matches!(record.event, Event::AgentStarted { .. }))
+}
+
+/// Ends what the earlier process was doing: a commit that it had begun is made, anything else is given up, and what was
+/// made by then is kept.
 async fn settle(
     world: &mut RealWorld,
     state: &RunState,
@@ -171,8 +183,13 @@ async fn settle(
                     kind: StopKind::Interrupted,
                     reason: "the process ended in the middle of the iteration".into(),
                 };
-                world.journal.append(cut_off).map_err(at(&log))?;
+                let record = world.journal.append(cut_off).map_err(at(&log))?;
+                if let Err(why) = world.keep(&record, state).await {
+                    world.journal.note(Event::Notice { message: why });
+                }
             }
+            // What could not be kept is in the way of the next iteration.
+            world.holds_work = false;
             Ok(())
         }
         Phase::Committing { .. } => {

@@ -27,7 +27,7 @@ impl RealWorld {
     }
 
     /// Keeps what was made and not committed in the run repository, or else the workspace itself.
-    pub(super) async fn keep(&mut self, record: &Record, state: &RunState) -> Result<(), String> {
+    pub(crate) async fn keep(&mut self, record: &Record, state: &RunState) -> Result<(), String> {
         let (candidate, tree) = match &record.event {
             Event::CommitFailed { candidate, tree, .. } | Event::NoImprovement { candidate, tree, .. } => {
                 (*candidate, Some(tree.clone()))

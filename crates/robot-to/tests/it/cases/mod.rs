@@ -1,4 +1,5 @@
 //! What goes wrong in loops of this kind, as inputs; each test is named by the number of the case that it shows.
 
 mod commits;
+mod state;
 mod stuck;
