@@ -21,7 +21,7 @@ pub(crate) trait World: Send {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DriveError {
     /// The log cannot be written.
-    #[error("the log could not be written: {0}")]
+    #[error(transparent)]
     Log(#[from] std::io::Error),
     /// A fault of ours.
     #[error("internal: {0}")]

@@ -99,8 +99,8 @@ impl Journal {
         if let Err(error) = write(&mut inner.file, &record, durable) {
             let failed = format!("the log could not be written: {error}");
             self.halt.stop(StopReason::environment(&failed));
-            inner.failed = Some(failed);
-            return Err(error);
+            inner.failed = Some(failed.clone());
+            return Err(io::Error::new(error.kind(), failed));
         }
         inner.seq = record.seq;
         inner.state.apply(&record);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_failed_write_nothing_more_is_taken() {
+    fn case_167_after_a_failed_write_nothing_more_is_taken() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("run.log");
         std::fs::write(&path, "").unwrap();
