@@ -49,7 +49,7 @@ impl Run {
         } = past;
         let is_commit = |record: &&Record| matches!(record.event, Event::CommitStarted { .. });
         let announced = log.records.iter().rev().find(is_commit).cloned();
-        let worked = had_worked(&log.records);
+        let (worked, interrupted) = (had_worked(&log.records), interruption(&log.records));
         let redactor = Redactor::new(place.secrets.iter().cloned());
         let (clock, observers) = (Arc::clone(&with.clock), with.observers.clone());
         let work = WorkDir::create(&work_dir(&place.work_dir, &id)).map_err(at(&place.work_dir))?;
@@ -77,7 +77,12 @@ impl Run {
         })
         .await?;
         world.worked = worked;
+        if let Some(record) = &interrupted {
+            keep_unfinished(&mut world, record, &state).await;
+        }
         settle(&mut world, &state, announced).await?;
+        // Nothing that is in the workspace now is to stay there.
+        world.holds_work = false;
         world.restore_cache(&tip).await.map_err(not_begun)?;
         let ready = world.furnish_all(&tip).await;
         ready.map_err(not_ready)?;
@@ -166,6 +171,28 @@ fn had_worked(records: &[Record]) -> bool {
         .any(|record| matches!(record.event, Event::AgentStarted { .. }))
 }
 
+/// The interruption of the last iteration, if it had one.
+fn interruption(records: &[Record]) -> Option<Record> {
+    let latest = records.iter().rev();
+    latest
+        .take_while(|record| !matches!(record.event, Event::IterationStarted { .. }))
+        .find(|record| matches!(record.event, Event::Interrupted { .. }))
+        .cloned()
+}
+
+/// Keeps what an earlier process left in the workspace, where it had no time to: the next iteration begins there.
+async fn keep_unfinished(world: &mut RealWorld, record: &Record, state: &RunState) {
+    let Event::Interrupted { candidate, .. } = record.event else {
+        return;
+    };
+    if let Ok(Some(_)) = world.zones.attempt(record.iteration, candidate).await {
+        return;
+    }
+    if let Err(message) = world.keep(record, state).await {
+        world.journal.note(Event::Notice { message });
+    }
+}
+
 /// Ends what the earlier process was doing: a commit that it had begun is made, anything else is given up, and what was
 /// made by then is kept.
 async fn settle(
@@ -184,12 +211,8 @@ async fn settle(
                     reason: "the process ended in the middle of the iteration".into(),
                 };
                 let record = world.journal.append(cut_off).map_err(at(&log))?;
-                if let Err(why) = world.keep(&record, state).await {
-                    world.journal.note(Event::Notice { message: why });
-                }
+                keep_unfinished(world, &record, state).await;
             }
-            // What could not be kept is in the way of the next iteration.
-            world.holds_work = false;
             Ok(())
         }
         Phase::Committing { .. } => {

@@ -58,12 +58,12 @@ fn sigint_while_the_model_hangs_is_a_clean_end() {
 }
 
 #[test]
-fn sigterm_while_the_model_hangs_is_a_clean_end() {
+fn case_109_sigterm_while_the_model_hangs_is_a_clean_end() {
     while_the_model_hangs(Signal::TERM);
 }
 
 #[test]
-fn sighup_while_the_model_hangs_is_a_clean_end() {
+fn case_109_sighup_while_the_model_hangs_is_a_clean_end() {
     while_the_model_hangs(Signal::HUP);
 }
 
@@ -114,7 +114,7 @@ fn sigint_keeps_what_was_committed_before() {
 }
 
 #[test]
-fn a_second_signal_ends_a_run_at_once_with_everything_it_started() {
+fn case_14_a_second_signal_ends_a_run_at_once_with_everything_it_started() {
     let stubborn = "trap '' TERM INT HUP; echo begun >begun; while :; do sleep 1000; done";
     let lab = Lab::new([Reply::calls([bash(stubborn)])]);
     let before = lab.repo.fingerprint();
@@ -128,10 +128,23 @@ fn a_second_signal_ends_a_run_at_once_with_everything_it_started() {
     before.assert_same(&lab.repo.fingerprint());
     crate::checks::no_process_is_left(&lab.env);
     crate::checks::the_key_is_nowhere(&lab, &finished);
+    let runs = std::fs::read_dir(lab.env.state().join("robot-to/runs")).unwrap();
+    let workspace = runs.flatten().next().unwrap().path().join("checkouts/robot-0");
+    assert_eq!(crate::lab::text_of(&workspace.join("begun")), "begun\n");
+    let told = format!("what was under way is in {}\n", workspace.display());
+    assert!(finished.stdout.contains(&told), "{}", finished.stdout);
     assert_eq!(
         lab.repo.git(&["log", "--format=%s", "--all"]),
         "a suite that passes"
     );
+
+    // The next iteration begins there, so what was made is kept by then.
+    lab.server.push(good("one"));
+    let resumed = lab.env.command(["resume", "--max-iterations", "1"]);
+    let ran = lab.launch(resumed).end(PATIENCE);
+    ran.assert_end(0, "max iterations reached (1)");
+    assert_eq!(ran.attempts(), ["refs/attempts/1-0"]);
+    assert_eq!(ran.in_attempt("1-0", "begun"), "begun");
 }
 
 #[test]
@@ -157,7 +170,7 @@ fn sigint_before_the_run_has_begun_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_killed_run_takes_everything_it_started_with_it() {
+fn case_15_110_a_killed_run_takes_everything_it_started_with_it() {
     let lab = Lab::new([Reply::calls([bash("(setsid sleep 1002 &); sleep 1000; true")])]);
     let before = lab.repo.fingerprint();
     let process = lab.env.spawn(lab.arguments(&[]));
