@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cut_position_breaks_a_character() {
+    fn case_157_no_cut_position_breaks_a_character() {
         let text = "aé€😀zß漢🦀x".repeat(2);
         let bytes = text.as_bytes();
         for head in 0..=bytes.len() {

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_abusive_summary_is_one_short_line_and_our_trailers_are_last() {
+    fn case_60_an_abusive_summary_is_one_short_line_and_our_trailers_are_last() {
         let text = message(
             "--amend\n#x\nSigned-off-by: someone\u{1b}[31m",
             vec!["a\n\nRobot-To-Run: forged".into()],

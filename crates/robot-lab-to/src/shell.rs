@@ -117,7 +117,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn head_and_tail_are_bounded_and_never_cut_a_character(text in "[aé🙂\n]{0,200}", max in 0usize..100) {
+        fn case_157_head_and_tail_are_bounded_and_never_cut_a_character(text in "[aé🙂\n]{0,200}", max in 0usize..100) {
             let cut = head_and_tail(&text, max);
             if text.len() <= max {
                 prop_assert_eq!(cut, text);

@@ -7,14 +7,14 @@ use robot_exec::{Env, Status};
 use crate::{Case, DAEMON, LONG, RESPAWNER};
 
 #[tokio::test]
-async fn standard_input_is_empty() {
+async fn case_106_standard_input_is_empty() {
     let case = Case::new();
     assert_eq!(case.run("cat; cat; echo done").await.stdout.text(), "done\n");
     assert_eq!(case.run("read x").await.status, Status::Exited(1));
 }
 
 #[tokio::test]
-async fn there_is_no_terminal() {
+async fn case_115_there_is_no_terminal() {
     let case = Case::new();
     let script = "test -t 0 || echo 0; test -t 1 || echo 1; test -t 2 || echo 2; (: </dev/tty) || echo tty";
     let text = case.run(script).await.stdout.text();
@@ -32,7 +32,7 @@ async fn there_is_no_terminal() {
 }
 
 #[tokio::test]
-async fn a_background_child_neither_blocks_nor_survives() {
+async fn case_104_a_background_child_neither_blocks_nor_survives() {
     let case = Case::new();
     let begun = Instant::now();
     let output = case.run("sleep 1000 & echo ok").await;

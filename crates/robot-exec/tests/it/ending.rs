@@ -13,7 +13,7 @@ const SHORT: Duration = Duration::from_millis(300);
 const SOON: Duration = Duration::from_secs(10);
 
 #[tokio::test]
-async fn a_timeout_ends_what_ignores_sigterm() {
+async fn case_102_a_timeout_ends_what_ignores_sigterm() {
     let case = Case::new();
     let script = format!("trap '' TERM; {DAEMON}; {RESPAWNER} & echo ok; while :; do sleep 1; done");
     let begun = Instant::now();

@@ -48,9 +48,9 @@ async fn nothing_survives_a_killed_caller() {
 }
 
 #[tokio::test]
-async fn neither_zombies_nor_files_pile_up() {
+async fn case_114_neither_zombies_nor_files_pile_up() {
     if std::env::var(SCRIPT).is_err() {
-        let status = start("host::neither_zombies_nor_files_pile_up", "")
+        let status = start("host::case_114_neither_zombies_nor_files_pile_up", "")
             .wait()
             .unwrap();
         assert!(status.success());

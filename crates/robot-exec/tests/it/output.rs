@@ -43,7 +43,7 @@ async fn all_that_was_printed_before_the_end_is_there() {
 }
 
 #[tokio::test]
-async fn endless_output_takes_little_memory() {
+async fn case_107_endless_output_takes_little_memory() {
     let case = Case::new();
     let before = resident();
     let command = case
@@ -89,7 +89,7 @@ async fn the_full_text_goes_to_a_file_up_to_a_cap() {
 }
 
 #[tokio::test]
-async fn a_full_disk_does_not_stop_the_command() {
+async fn case_167_a_full_disk_does_not_stop_the_command() {
     let case = Case::new();
     let capture = Capture::default().full("/dev/full", 1 << 20);
     let output = case

@@ -138,7 +138,7 @@ async fn the_reason_of_the_end_is_handed_on() {
 }
 
 #[tokio::test]
-async fn a_call_of_two_megabytes_is_read_in_time() {
+async fn case_154_a_call_of_two_megabytes_is_read_in_time() {
     let content = "0123456789abcdef".repeat(128 * 1024);
     let outcome = answer(Reply::calls([Call::new("write", json!({ "content": content }))]))
         .await

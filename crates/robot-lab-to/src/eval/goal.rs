@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn better_is_a_change_that_counts_in_the_right_direction() {
+    fn case_72_better_is_a_change_that_counts_in_the_right_direction() {
         let up = Goal::default();
         assert!(up.is_better(1.0, None) && up.is_better(1.1, Some(1.0)));
         assert!(!up.is_better(1.0, Some(1.0)) && !up.is_better(0.9, Some(1.0)));

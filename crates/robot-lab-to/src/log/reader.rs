@@ -57,7 +57,7 @@ mod tests {
     use crate::event::{Event, to_line};
 
     #[test]
-    fn a_torn_last_line_is_dropped_and_a_damaged_one_is_named() {
+    fn case_185_a_torn_last_line_is_dropped_and_a_damaged_one_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("run.log");
         let line = |seq| {

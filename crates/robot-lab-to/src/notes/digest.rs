@@ -201,7 +201,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_digest_is_bounded(n in 0usize..60, width in 0usize..300, max in 0usize..2_000) {
+        fn case_176_a_digest_is_bounded(n in 0usize..60, width in 0usize..300, max in 0usize..2_000) {
             let wide = "y".repeat(width);
             prop_assert!(digest(&notes(n, &[&wide, "b"]), max).len() <= max + 40);
         }

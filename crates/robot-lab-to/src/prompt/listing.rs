@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_files_are_a_few_lines() {
+    fn case_55_a_million_files_are_a_few_lines() {
         let all = (0..1_000_000).map(|n| format!("d{}/e{}/f{}/{n}", n % 7, n % 97, n % 1_009));
         let text = listing(&paths(all), false);
         assert!(text.lines().count() <= 201 && text.len() < 20_000, "{text}");

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_listed_held_and_saved_whole() {
+    fn case_169_a_run_is_listed_held_and_saved_whole() {
         let dir = tempfile::tempdir().unwrap();
         assert!(RunDir::list(dir.path()).unwrap().is_empty());
         let run = RunDir::create(dir.path(), &id()).unwrap();

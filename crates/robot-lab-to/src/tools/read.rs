@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_counted_and_bounded() {
+    fn case_164_lines_are_counted_and_bounded() {
         assert_eq!(text(show(b"a\nb\n", 1, 10)), "a\nb\n");
         assert_eq!(
             text(show(b"a\nb\nc", 2, 1)),

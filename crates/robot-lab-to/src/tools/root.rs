@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn links_and_special_files_do_not_lead_out() {
+    fn case_161_links_and_special_files_do_not_lead_out() {
         let (dir, root) = root("");
         let ws = dir.path().join("ws");
         std::os::unix::fs::symlink("../secret", ws.join("link")).unwrap();

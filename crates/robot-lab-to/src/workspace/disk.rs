@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outside_is_removed() {
+    fn case_16_nothing_outside_is_removed() {
         let (temp, work) = work();
         let canary = temp.path().join("canary");
         fs::create_dir(&canary).unwrap();
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_directories_and_great_depth_are_no_obstacle() {
+    fn case_166_closed_directories_and_great_depth_are_no_obstacle() {
         let (_temp, work) = work();
         let dir = work.checkout("x");
         fs::create_dir_all(dir.join("closed/inner")).unwrap();

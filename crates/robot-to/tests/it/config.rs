@@ -91,7 +91,7 @@ fn what_one_setting_needs_may_come_from_another_place() {
 }
 
 #[test]
-fn a_resumed_run_goes_by_its_plan_and_not_by_files_and_variables() {
+fn case_170_a_resumed_run_goes_by_its_plan_and_not_by_files_and_variables() {
     let mut lab = Lab::new([good("one"), good("two")]);
     lab.run(&["--max-iterations", "1", "--max-tool-rounds", "7"]);
     lab.repo.write(

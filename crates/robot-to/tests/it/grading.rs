@@ -142,7 +142,7 @@ fn a_verify_command_that_hangs_is_ended_and_fails_the_gate() {
 }
 
 #[test]
-fn a_gate_that_fails_at_the_base_is_told_to_the_robot_until_something_is_committed() {
+fn case_77_a_gate_that_fails_at_the_base_is_told_to_the_robot_until_something_is_committed() {
     let lab = Lab::new([part("base", "ok\n"), good("two")]);
     lab.repo.write("parts/base", "rotten\n");
     lab.repo.commit_all("a suite that fails");
@@ -189,7 +189,7 @@ fn a_change_that_may_not_be_committed_is_refused_with_its_reason() {
 }
 
 #[test]
-fn what_a_robot_leaves_in_ignored_files_is_not_graded() {
+fn case_79_what_a_robot_leaves_in_ignored_files_is_not_graded() {
     let repo = TestRepo::new();
     repo.write(".gitignore", "parts/hidden\n");
     let lab = Lab::with(

@@ -22,7 +22,7 @@ const NO_TABS: &str =
     "if git diff --cached --name-only | xargs -r grep -l TAB; then echo 'no TAB, please' >&2; exit 1; fi";
 
 #[test]
-fn hooks_see_the_parent_as_head_the_candidate_as_index_and_who_commits() {
+fn case_45_hooks_see_the_parent_as_head_the_candidate_as_index_and_who_commits() {
     let lab = Lab::new([good("one"), good("two")]);
     let seen = lab.env.root().join("seen");
     let script = format!(
@@ -67,7 +67,7 @@ fn hooks_see_the_parent_as_head_the_candidate_as_index_and_who_commits() {
 }
 
 #[test]
-fn a_hook_that_refuses_is_repaired_by_the_same_robot() {
+fn case_41_a_hook_that_refuses_is_repaired_by_the_same_robot() {
     let lab = Lab::new([
         Reply::calls([
             write("parts/one", "ok\n"),
@@ -88,7 +88,7 @@ fn a_hook_that_refuses_is_repaired_by_the_same_robot() {
 }
 
 #[test]
-fn a_refused_change_is_kept_for_one_more_iteration_and_then_set_aside() {
+fn case_41_a_refused_change_is_kept_for_one_more_iteration_and_then_set_aside() {
     let bad = || Reply::calls([write("a.txt", "TAB\n"), submit("Add a")]);
     let lab = Lab::new([
         bad(),
@@ -128,7 +128,7 @@ fn a_refused_change_is_kept_for_one_more_iteration_and_then_set_aside() {
 }
 
 #[test]
-fn hooks_that_refuse_everything_end_the_run_by_its_failures() {
+fn case_42_hooks_that_refuse_everything_end_the_run_by_its_failures() {
     let bad = |n: u32| Reply::calls([write("a.txt", &format!("TAB {n}\n")), submit("Add a")]);
     let lab = Lab::new([bad(1), bad(2), bad(3)]);
     hook(&lab.repo, "pre-commit", "echo never; exit 1");
@@ -233,7 +233,7 @@ fn the_message_is_what_the_hook_makes_of_it_with_our_trailers() {
 }
 
 #[test]
-fn a_message_that_is_refused_needs_only_a_better_message() {
+fn case_45_a_message_that_is_refused_needs_only_a_better_message() {
     let lab = Lab::new([good("one"), Reply::calls([submit("Add part one, closes 7")])]);
     hook(
         &lab.repo,
@@ -375,7 +375,7 @@ fn commits_are_signed_as_git_is_configured_to_and_a_resumed_run_does_not_sign_tw
 }
 
 #[test]
-fn a_key_that_cannot_sign_is_known_before_anything_begins() {
+fn case_46_a_key_that_cannot_sign_is_known_before_anything_begins() {
     let lab = Lab::new([]);
     lab.repo.git(&["config", "gpg.format", "ssh"]);
     lab.repo.git(&["config", "user.signingkey", "/nowhere/key"]);

@@ -118,7 +118,7 @@ fn a_robot_out_of_time_is_ordered_to_submit_and_its_work_is_graded() {
 }
 
 #[test]
-fn a_robot_out_of_time_that_does_not_submit_is_an_error() {
+fn case_112_a_robot_out_of_time_that_does_not_submit_is_an_error() {
     let lab = Lab::new([
         Reply::calls([write("parts/one", "ok\n"), bash("sleep 1000")]),
         Reply::text("One moment."),

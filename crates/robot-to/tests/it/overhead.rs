@@ -34,7 +34,7 @@ fn calls_of(iterations: usize) -> usize {
 }
 
 #[test]
-fn a_committed_iteration_takes_at_most_fourteen_git_processes() {
+fn case_55_a_committed_iteration_takes_at_most_fourteen_git_processes() {
     let (few, many) = (calls_of(2), calls_of(6));
     let each = (many - few) / 4;
     assert!(

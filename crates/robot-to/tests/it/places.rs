@@ -12,7 +12,7 @@ use crate::replies::{bash, good, submit, write};
 const ONE: [&str; 2] = ["--max-iterations", "1"];
 
 #[test]
-fn a_run_in_a_subdirectory_works_and_grades_there() {
+fn case_30_a_run_in_a_subdirectory_works_and_grades_there() {
     let mut lab = Lab::new([
         Reply::calls([write("note", "ok\n"), bash("pwd; sh check.sh")]),
         Reply::calls([submit("Add a note")]),
@@ -30,7 +30,7 @@ fn a_run_in_a_subdirectory_works_and_grades_there() {
 }
 
 #[test]
-fn a_run_in_a_linked_worktree_starts_from_its_commit() {
+fn case_31_a_run_in_a_linked_worktree_starts_from_its_commit() {
     let mut lab = Lab::new([good("one")]);
     let linked = lab.repo.beside("linked");
     lab.repo.git(&[
@@ -64,7 +64,7 @@ fn a_run_in_a_linked_worktree_starts_from_its_commit() {
 }
 
 #[test]
-fn a_dirty_checkout_is_not_part_of_the_run_and_stays_as_it_is() {
+fn case_01_02_12_a_dirty_checkout_is_not_part_of_the_run_and_stays_as_it_is() {
     let lab = Lab::new([Reply::calls([
         bash("ls parts; cat parts/base"),
         write("parts/one", "ok\n"),
@@ -90,7 +90,7 @@ fn a_dirty_checkout_is_not_part_of_the_run_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_detached_head_is_where_the_run_starts() {
+fn case_27_a_detached_head_is_where_the_run_starts() {
     let lab = Lab::new([good("one")]);
     lab.repo.git(&["checkout", "--quiet", "--detach"]);
     let ran = lab.run(&ONE);
@@ -99,7 +99,7 @@ fn a_detached_head_is_where_the_run_starts() {
 }
 
 #[test]
-fn spaces_quotes_and_letters_of_all_kinds_in_paths_are_no_obstacle() {
+fn case_16_162_spaces_quotes_and_letters_of_all_kinds_in_paths_are_no_obstacle() {
     let repo = TestRepo::named("my \"own\" 'repo' – größe 日本 $HOME", &[]);
     repo.write("a file with spaces", "1\n");
     repo.write("größe/日本 'x' \"y\"", "2\n");

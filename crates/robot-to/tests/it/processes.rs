@@ -13,7 +13,7 @@ const LITTER: &str = "sleep 1000 & \
     sleep 0.3; echo litter is out";
 
 #[test]
-fn processes_in_the_background_end_with_the_command_that_started_them() {
+fn case_104_processes_in_the_background_end_with_the_command_that_started_them() {
     let alive: Arc<Mutex<Vec<String>>> = Arc::default();
     let marker: Arc<Mutex<String>> = Arc::default();
     let server = ModelServer::answering({

@@ -110,7 +110,7 @@ fn calls_after_the_report_are_refused_and_no_request_follows() {
 }
 
 #[test]
-fn commands_do_not_see_the_key_and_see_no_terminal() {
+fn case_115_commands_do_not_see_the_key_and_see_no_terminal() {
     let look = "env | sort; cat /proc/self/environ /proc/$PPID/environ 2>/dev/null | tr '\\0' '\\n'; \
                 cat; [ -t 0 ] || echo no terminal";
     let mut lab = Lab::new([Reply::calls([bash(look)]), good("one")]);

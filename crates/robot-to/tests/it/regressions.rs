@@ -38,7 +38,7 @@ fn a_flood_without_a_number_is_no_score() {
 }
 
 #[test]
-fn a_fifo_where_git_reads_rules_is_refused_at_once() {
+fn case_165_a_fifo_where_git_reads_rules_is_refused_at_once() {
     for fifo in [".gitignore", "parts/.gitattributes"] {
         let lab = Lab::new([
             Reply::calls([bash(&format!("mkfifo {fifo}")), submit("Lay a trap")]),
@@ -90,7 +90,7 @@ fn the_limit_of_time_holds_for_grading_the_base_too() {
 }
 
 #[test]
-fn a_branch_that_somebody_has_checked_out_is_not_moved_under_them() {
+fn case_32_a_branch_that_somebody_has_checked_out_is_not_moved_under_them() {
     let lab = Lab::new([good("one"), good("two")]);
     let branch = lab.run(&["--max-iterations", "1"]).file.branch.clone();
     let elsewhere = lab.env.root().join("elsewhere");

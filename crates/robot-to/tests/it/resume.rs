@@ -31,7 +31,7 @@ fn cut_log_after(lab: &Lab, mark: &str, torn: &str) {
 }
 
 #[test]
-fn a_run_goes_on_with_a_raised_limit_and_everything_else_as_it_was() {
+fn case_170_a_run_goes_on_with_a_raised_limit_and_everything_else_as_it_was() {
     let lab = Lab::new([good("one"), good("two")]);
     let first = lab.run(&["--max-iterations", "1", "--max-tool-rounds", "7"]);
     first.assert_end(0, "max iterations reached (1)");
@@ -77,7 +77,7 @@ fn a_spent_limit_is_named_with_the_flag_that_raises_it() {
 }
 
 #[test]
-fn a_killed_run_loses_the_iteration_in_flight_and_nothing_else() {
+fn case_172_a_killed_run_loses_the_iteration_in_flight_and_nothing_else() {
     let lab = Lab::new([
         good("one"),
         Reply::calls([write("parts/lost", "ok\n")]),
@@ -106,7 +106,7 @@ fn a_killed_run_loses_the_iteration_in_flight_and_nothing_else() {
 }
 
 #[test]
-fn a_commit_that_was_made_but_not_recorded_is_recorded_once() {
+fn case_20_171_a_commit_that_was_made_but_not_recorded_is_recorded_once() {
     let lab = Lab::new([good("one")]);
     let first = lab.run(&["--max-iterations", "1"]);
     let commits = first.subjects();
@@ -124,7 +124,7 @@ fn a_commit_that_was_made_but_not_recorded_is_recorded_once() {
 }
 
 #[test]
-fn a_commit_that_was_announced_but_not_made_is_made_exactly_so() {
+fn case_171_a_commit_that_was_announced_but_not_made_is_made_exactly_so() {
     let lab = Lab::new([good("one")]);
     let first = lab.run(&["--max-iterations", "1"]);
     let branch = first.file.branch.clone();

@@ -34,7 +34,7 @@ fn a_verify_command_that_is_not_there_is_a_mistake_of_the_user() {
 }
 
 #[test]
-fn outside_of_a_repository_the_command_that_makes_one_is_named() {
+fn case_29_outside_of_a_repository_the_command_that_makes_one_is_named() {
     let mut lab = Lab::new([]);
     let work = lab.env.work();
     lab.env.cwd(&work);
@@ -55,7 +55,7 @@ fn in_a_repository_without_a_commit_the_command_that_makes_one_is_named() {
 }
 
 #[test]
-fn in_a_bare_repository_the_command_that_clones_it_is_named() {
+fn case_29_in_a_bare_repository_the_command_that_clones_it_is_named() {
     let lab = Lab::bare(TestRepo::named("bare.git", &["--bare"]), ModelServer::start([]));
     says(
         &lab.refuse(&[]),
@@ -64,7 +64,7 @@ fn in_a_bare_repository_the_command_that_clones_it_is_named() {
 }
 
 #[test]
-fn inside_of_the_git_directory_nothing_begins() {
+fn case_29_inside_of_the_git_directory_nothing_begins() {
     let mut lab = Lab::new([]);
     let inside = lab.repo.path().join(".git");
     lab.env.cwd(inside);

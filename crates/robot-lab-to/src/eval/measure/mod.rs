@@ -182,9 +182,8 @@ mod tests {
         read(text, None).map(|m| m.value)
     }
 
-    /// Case 70.
     #[test]
-    fn one_number_is_a_score_and_several_are_none() {
+    fn case_70_one_number_is_a_score_and_several_are_none() {
         for (text, expected) in [
             ("91.5", 91.5),
             ("score: 91.5\n", 91.5),
@@ -214,9 +213,8 @@ mod tests {
         assert_eq!(value(""), Err(Unreadable::Nothing));
     }
 
-    /// Case 71.
     #[test]
-    fn what_is_not_finite_is_no_score() {
+    fn case_71_what_is_not_finite_is_no_score() {
         for text in [
             "nan",
             "NaN",

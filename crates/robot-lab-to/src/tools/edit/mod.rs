@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_around_an_edit_survive() {
+    fn case_156_160_bytes_around_an_edit_survive() {
         assert_eq!(
             edited(b"\xef\xbb\xbfone\ntwo", "one", "1"),
             b"\xef\xbb\xbf1\ntwo",
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn line_feeds_mean_crlf_where_the_file_has_it() {
+    fn case_156_line_feeds_mean_crlf_where_the_file_has_it() {
         let replaced = replace(b"a\r\nb\r\nc\n", "a\nb", "x\ny", false).unwrap();
         assert_eq!(
             (replaced.bytes.as_slice(), replaced.note),

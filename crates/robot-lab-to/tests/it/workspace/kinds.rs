@@ -220,7 +220,7 @@ async fn line_ends_make_no_changes() {
 }
 
 #[tokio::test]
-async fn without_file_mode_there_is_no_mode_noise() {
+async fn case_54_without_file_mode_there_is_no_mode_noise() {
     let repo = usual_repo();
     repo.git(&["config", "core.fileMode", "false"]);
     let world = World::of(repo).await;

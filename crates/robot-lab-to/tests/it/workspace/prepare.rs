@@ -124,7 +124,7 @@ async fn ignored_files_stay_and_untracked_ones_go() {
 }
 
 #[tokio::test]
-async fn a_broken_or_locked_private_index_is_mended() {
+async fn case_51_a_broken_or_locked_private_index_is_mended() {
     let world = World::usual().await;
     let mut robot = world.robot().await;
     let index = world.zones.work().index("robot-0");

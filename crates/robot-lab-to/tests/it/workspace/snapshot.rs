@@ -20,7 +20,7 @@ async fn an_untouched_workspace_is_its_parent() {
 }
 
 #[tokio::test]
-async fn bytes_names_and_modes_come_through_exactly() {
+async fn case_52_159_160_bytes_names_and_modes_come_through_exactly() {
     let world = World::usual().await;
     let mut robot = world.robot().await;
     let names: [&[u8]; 8] = [
@@ -110,7 +110,7 @@ async fn the_candidates_own_ignore_rules_count() {
 }
 
 #[tokio::test]
-async fn nested_repositories_are_rejected_with_their_path() {
+async fn case_07_nested_repositories_are_rejected_with_their_path() {
     for (script, path) in [
         ("git init -q vendor/x; echo x > vendor/x/f", "vendor/x"),
         (
@@ -141,7 +141,7 @@ async fn an_ignored_nested_repository_is_no_concern() {
 }
 
 #[tokio::test]
-async fn large_files_are_rejected_unread() {
+async fn case_56_large_files_are_rejected_unread() {
     let world = World::usual().await;
     let mut robot = world.robot().await;
     // Sparse: three gigabytes that take no space, but minutes to hash.
@@ -179,7 +179,7 @@ async fn large_files_are_rejected_unread() {
 }
 
 #[tokio::test]
-async fn special_files_in_place_of_tracked_ones_are_rejected() {
+async fn case_165_special_files_in_place_of_tracked_ones_are_rejected() {
     let world = World::usual().await;
     let mut robot = world.robot().await;
     world.sh(&robot, "mkfifo untracked; rm a.txt; mkfifo a.txt");
@@ -196,7 +196,7 @@ async fn special_files_in_place_of_tracked_ones_are_rejected() {
 }
 
 #[tokio::test]
-async fn links_out_of_the_tree_are_rejected() {
+async fn case_161_links_out_of_the_tree_are_rejected() {
     let world = World::usual().await;
     let mut robot = world.robot().await;
     world.sh(
@@ -285,7 +285,7 @@ async fn what_git_cannot_add_is_the_robots_fault() {
 }
 
 #[tokio::test]
-async fn closed_files_are_opened_for_the_snapshot() {
+async fn case_166_closed_files_are_opened_for_the_snapshot() {
     // Root reads everything; for other users the rights are mended on the way.
     let world = World::usual().await;
     let mut robot = world.robot().await;

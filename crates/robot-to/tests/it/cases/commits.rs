@@ -53,7 +53,7 @@ fn case_54_modes_renames_of_case_and_links_come_through() {
         .lines()
         .map(|line| {
             let (facts, path) = line.split_once('\t').unwrap();
-            (&facts[..14], path)
+            (facts.get(..14).unwrap(), path)
         })
         .collect();
     assert_eq!(

@@ -1,9 +1,10 @@
 //! What a run left behind: torn, moved, newer, or from a process that was killed at any step.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use robot_lab_to::run::RunDir;
-use testkit::{Reply, Signal};
+use testkit::{ModelServer, Reply, Running, Signal};
 
 use crate::lab::{Lab, PATIENCE, Ran, text_of};
 use crate::replies::{bash, good, write};
@@ -145,4 +146,54 @@ fn case_175_a_run_of_a_newer_version_is_refused_and_left_as_it_is() {
     assert!(refused.stderr.contains("newer"), "{}", refused.stderr);
     assert_eq!((text_of(&state), text_of(&log)), (newer, before.1));
     before.0.assert_same(&lab.repo.fingerprint());
+}
+
+#[test]
+fn case_167_a_run_whose_log_finds_no_room_stops_and_goes_on_when_there_is() {
+    let lab = Lab::serving(ModelServer::answering(|request| {
+        let told = request.last_text("user").unwrap_or_default();
+        let (_, rest) = told.split_once("This is iteration ").unwrap();
+        good(rest.split('.').next().unwrap())
+    }));
+    let before = lab.repo.fingerprint();
+    // A limit on the size of a file is met as a full disk is: by a write that fails half-way.
+    let run = lab.env.command(lab.arguments(&["--max-iterations", "40"]));
+    let mut limited = Command::new("/bin/sh");
+    limited
+        .args(["-c", "trap '' XFSZ; ulimit -f 40; exec \"$0\" \"$@\""])
+        .arg(run.get_program())
+        .args(run.get_args())
+        .current_dir(&lab.top)
+        .env_clear();
+    for (name, value) in run.get_envs() {
+        if let Some(value) = value {
+            limited.env(name, value);
+        }
+    }
+    let finished = Running::start(limited).wait(PATIENCE);
+    finished.assert_code(5);
+    assert!(
+        finished
+            .stdout
+            .contains("Reason:     environment: the log could not be written: File too large"),
+        "{}",
+        finished.stdout
+    );
+    before.assert_same(&lab.repo.fingerprint());
+    crate::checks::no_process_is_left(&lab.env);
+    let branch = lab
+        .repo
+        .git(&["for-each-ref", "--format=%(refname)", "refs/heads/robot-to/"]);
+    let tip = lab.repo.git(&["rev-parse", &branch]);
+    let committed: u32 = lab
+        .repo
+        .git(&["rev-list", "--count", &format!("main..{branch}")])
+        .parse()
+        .unwrap();
+    assert!(committed > 0, "{}", finished.stderr);
+
+    let ran = resume(&lab, &["--max-iterations", &(committed + 2).to_string()]);
+    assert!(ran.subjects().len() as u32 > committed, "{}", ran.shown());
+    lab.repo
+        .git(&["merge-base", "--is-ancestor", &tip, &ran.file.branch]);
 }

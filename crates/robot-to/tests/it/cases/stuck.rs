@@ -107,3 +107,17 @@ fn case_102_106_107_115_verify_cannot_hang_flood_or_ask() {
     assert!(ran.notes().contains("here"), "{}", ran.notes());
     assert!(ran.notes().len() < 10_000);
 }
+
+#[test]
+fn case_100_a_repair_is_judged_by_the_same_rules() {
+    let lab = Lab::new([
+        part("one", "broken\n"),
+        // With the file tools it is refused, so it goes around them.
+        Reply::calls([bash("echo 'exit 0' >test.sh"), submit("Repair the tests")]),
+    ]);
+    let ran = lab.run(&["--protect-path", "test.sh", "--max-iterations", "1"]);
+    ran.assert_end(0, "max iterations reached (1)");
+    assert_eq!(ran.count("eval:repair"), 1);
+    assert_eq!(ran.outcomes(), ["iteration:tampered"]);
+    assert_eq!(ran.subjects(), Vec::<String>::new());
+}

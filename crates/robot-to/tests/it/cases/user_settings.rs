@@ -43,7 +43,7 @@ fn case_34_46_47_51_nothing_in_the_users_git_is_waited_for_or_fetched() {
 
     let head = lab.repo.git(&["rev-parse", "main"]);
     assert_eq!(ran.file.base.to_string(), head, "the base is where HEAD is");
-    assert!(ran.shown().contains(&head[..7]), "{}", ran.shown());
+    assert!(ran.shown().contains(head.get(..7).unwrap()), "{}", ran.shown());
     let signed = lab.repo.git(&["cat-file", "commit", &ran.file.branch]);
     assert!(!signed.contains("gpgsig"), "{signed}");
 }
