@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use robot_lab::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Everything that decisions depend on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -45,8 +46,10 @@ pub struct RunState {
     pub elapsed_ms: u64,
     /// The best score so far, the baseline included.
     pub best: Option<f64>,
-    /// Trees that need no second try: accepted, not better, or refused by the gate.
-    pub seen: BTreeSet<Oid>,
+    /// Trees that need no second try: accepted, not better, or refused by the gate. They grow with the run, so they are
+    /// shared by copies of the state, and only the log keeps them.
+    #[serde(skip)]
+    pub seen: Arc<BTreeSet<Oid>>,
     /// Whether the user's hooks are asked before a commit.
     pub hooks: bool,
     /// The change that hooks refused to the end, from which the next iteration starts.
@@ -319,7 +322,7 @@ impl RunState {
                 self.commits += 1;
                 self.parent = Some(commit.clone());
                 self.parent_tree = Some(tree.clone());
-                self.seen.insert(tree.clone());
+                Arc::make_mut(&mut self.seen).insert(tree.clone());
                 self.failures_in_a_row = 0;
                 self.no_change_in_a_row = 0;
                 self.failing = None;
@@ -349,11 +352,11 @@ impl RunState {
             }
             Event::Failure { .. } | Event::Tampered { .. } | Event::AgentError { .. } => self.failed(),
             Event::GateFailure { tree, .. } => {
-                self.seen.extend(tree.clone());
+                Arc::make_mut(&mut self.seen).extend(tree.clone());
                 self.failed();
             }
             Event::NoImprovement { tree, .. } => {
-                self.seen.insert(tree.clone());
+                Arc::make_mut(&mut self.seen).insert(tree.clone());
                 self.no_change_in_a_row = 0;
                 self.discard();
             }

@@ -236,36 +236,40 @@ pub(super) fn nearest<'a>(settings: &'a [Setting], unknown: &str) -> Option<&'a 
 
 /// Gives every switch its opposite, so that a flag can say either against a file.
 pub(crate) fn with_opposites(command: Command) -> Command {
-    add_opposites(command).mut_subcommands(add_opposites)
+    let settings = settings();
+    add_opposites(command, &settings).mut_subcommands(|command| add_opposites(command, &settings))
 }
 
-fn add_opposites(mut command: Command) -> Command {
-    for setting in settings() {
-        let (Some(long), Some(id)) = (setting.opposite(), setting.opposite_id()) else {
-            continue;
-        };
-        if !setting.is_in(&command) || command.get_arguments().any(|arg| arg.get_id() == id.as_str()) {
-            continue;
-        }
-        let opposite = Arg::new(id.clone())
+fn add_opposites(command: Command, settings: &[Setting]) -> Command {
+    let new = |(setting, _, id): &(&Setting, String, String)| {
+        setting.is_in(&command) && !command.get_arguments().any(|arg| arg.get_id() == id.as_str())
+    };
+    let switches: Vec<_> = settings
+        .iter()
+        .filter_map(|setting| Some((setting, setting.opposite()?, setting.opposite_id()?)))
+        .filter(new)
+        .collect();
+    if switches.is_empty() {
+        return command;
+    }
+    let opposites = switches.iter().map(|(setting, long, id)| {
+        Arg::new(id.clone())
             .long(long.clone())
             .action(ArgAction::SetTrue)
             .overrides_with(setting.id().to_owned())
             .help(format!("The opposite of {}", setting.flag()))
-            .hide(true);
-        // Not `mut_arg`, which would put the flag behind all others.
-        command = command
-            .mut_args(|arg| {
-                if !setting.is_of(&arg) {
-                    return arg;
-                }
-                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-                arg.overrides_with(id.clone())
-                    .help(format!("{help} [opposite: --{long}]"))
-            })
-            .arg(opposite);
-    }
-    command
+            .hide(true)
+    });
+    // Not `mut_arg`, which would put the flag behind all others.
+    let command = command.mut_args(|arg| {
+        let Some((_, long, id)) = switches.iter().find(|(setting, ..)| setting.is_of(&arg)) else {
+            return arg;
+        };
+        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        arg.overrides_with(id.clone())
+            .help(format!("{help} [opposite: --{long}]"))
+    });
+    command.args(opposites)
 }
 
 #[cfg(test)]

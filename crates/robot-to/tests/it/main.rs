@@ -25,6 +25,7 @@ mod evals;
 mod examples;
 mod faults;
 mod grading;
+mod growth;
 mod hooks;
 mod lab;
 mod library;
