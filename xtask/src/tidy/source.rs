@@ -65,6 +65,7 @@ pub(super) fn check(name: &str, text: &str) -> Vec<String> {
         let may_read = is_test
             || name.starts_with(ONLY_ENV)
             || name.contains("/examples/")
+            || name.contains("/benches/")
             || name.starts_with("crates/testkit/")
             || name.starts_with("xtask/")
             || name.starts_with("crates/robot-exec/src/helper");

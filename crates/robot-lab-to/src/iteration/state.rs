@@ -146,7 +146,7 @@ impl RunState {
                 self.parent = Some(base.clone());
                 self.parent_tree = Some(base_tree.clone());
                 // To undo all that was accepted is to come back to what was there before.
-                self.seen.insert(base_tree.clone());
+                Arc::make_mut(&mut self.seen).insert(base_tree.clone());
             }
             Event::RunResumed {
                 plan,

@@ -49,7 +49,10 @@ fn a_verify_that_prints_two_hundred_megabytes_takes_little_memory() {
 fn a_long_night_takes_no_more_than_its_beginning() {
     // So many bytes that the notes fill their part of a prompt in the evening.
     let wordy = |n: usize| {
-        let (summary, learning) = (format!("{n} {}", "𝄞".repeat(200)), format!("{n} {}", "wordy ".repeat(300)));
+        let (summary, learning) = (
+            format!("{n} {}", "𝄞".repeat(200)),
+            format!("{n} {}", "wordy ".repeat(300)),
+        );
         let report = json!({ "success": n % 5 != 0, "summary": summary, "key_learnings": [learning] });
         let report = Call::new("submit_iteration_result", report);
         Reply::calls([write(&format!("parts/n{n}"), "ok\n"), report])
@@ -58,7 +61,10 @@ fn a_long_night_takes_no_more_than_its_beginning() {
     let run = lab.start(&["--max-iterations", &NIGHT.to_string()]);
     // A descriptor that each iteration forgot would end the run.
     let few = Some(48);
-    let limit = Rlimit { current: few, maximum: few };
+    let limit = Rlimit {
+        current: few,
+        maximum: few,
+    };
     let pid = i32::try_from(run.process.id()).ok().and_then(Pid::from_raw);
     prlimit(pid, Resource::Nofile, limit).unwrap();
     let (ran, peaks) = watched(&lab, run);
