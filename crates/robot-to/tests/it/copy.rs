@@ -162,7 +162,7 @@ fn whatever_lies_in_the_place_of_copied_files_is_replaced_and_the_run_goes_on() 
         "--verify",
         &verify,
         "--copy",
-        "./node_modules",
+        "node_modules",
         "--copy",
         "secrets/*",
         "--max-iterations",
@@ -197,4 +197,27 @@ fn a_run_goes_on_without_copied_files_that_the_user_has_deleted() {
         "{}",
         ran.shown()
     );
+}
+
+#[test]
+fn copied_files_are_not_written_through_a_link_that_stays_inside() {
+    let robot = |name: &str| {
+        Reply::calls([
+            bash(&format!(
+                "test -f secrets/prod.json && test ! -L secrets && echo ok > parts/{name}; rm -rf secrets; ln -s src secrets"
+            )),
+            submit(&format!("Add part {name}")),
+        ])
+    };
+    let mut lab = lab([robot("one"), robot("two")]);
+    lab.repo.write(".gitignore", "secrets\n");
+    lab.repo.write("src/main", "x\n");
+    lab.repo.commit_all("ignore links too");
+    lab.repo.write("secrets/prod.json", "TOKEN=x\n");
+    lab.verify = Some("sh test.sh".into());
+    let ran = lab.run(&["--copy", "secrets/*", "--max-iterations", "2"]);
+    ran.assert_end(0, "max iterations reached (2)");
+    assert_eq!(ran.outcomes(), ["commit:success"; 2]);
+    let files = lab.repo.git(&["ls-tree", "-r", "--name-only", &ran.file.branch]);
+    assert!(!files.contains("prod.json"), "{files}");
 }
