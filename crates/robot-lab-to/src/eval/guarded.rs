@@ -106,8 +106,10 @@ fn ask(
         let scored = catch_unwind(AssertUnwindSafe(|| runtime.block_on(scoring)));
         drop(turn);
         let scored = scored.map_err(|panic| said(&*panic).to_owned()).transpose();
-        // Where nobody waits any more, nobody is told.
-        drop(scored.map(|scored| answer.send(scored)));
+        if let Some(scored) = scored {
+            // Where nobody waits any more, nobody is told.
+            drop(answer.send(scored));
+        }
     })?;
     Ok(asked)
 }

@@ -188,7 +188,7 @@ fn a_path_of_the_repositorys_file_that_leads_out_over_a_link_is_refused() {
         ("run_dir", "out"),
         ("run_dir", "out/runs"),
     ] {
-        lab.repo.write("robot-to.yml", &format!("{key}: {value}\n"));
+        lab.repo.write("robot-to.yml", format!("{key}: {value}\n"));
         lab.repo.commit_all("settings");
         let refused = lab.refuse(&[]);
         says(
