@@ -1,5 +1,5 @@
-//! A run as reports tell it: one value, made from the log alone, that every form of a report is rendered from. All
-//! text of robots in it is one line, without control characters, and of bounded length.
+//! A run as reports tell it: one value, made from the log and completed by what git knows, that every form of a report
+//! is rendered from. All text of robots in it is one line, without control characters, and of bounded length.
 
 use crate::commit_message::{clip, one_line};
 use crate::event::{Event, Record};
@@ -38,8 +38,10 @@ pub struct ReportData {
     pub branch: Option<String>,
     /// Where it began.
     pub base: Option<Oid>,
-    /// Where it is.
+    /// Where the run left it.
     pub tip: Option<Oid>,
+    /// Where it is now, if that is not where the run left it: a commit, or `gone`.
+    pub moved: Option<String>,
     /// The model.
     pub model: Option<String>,
     /// The command that grades.
@@ -188,6 +190,7 @@ impl ReportData {
             branch: began.map(|began| one_line(began.branch)),
             base: began.map(|began| began.base.clone()),
             tip: state.parent.clone(),
+            moved: None,
             model: began.map(|began| line(began.model)),
             verify_command: plan.and_then(|plan| plan.verify_command.as_deref()).map(line),
             measure: plan.filter(|plan| plan.is_scored()).map(|plan| ReportMeasure {
@@ -214,6 +217,13 @@ impl ReportData {
             learnings,
             unknown_events: unknown,
             base_tree,
+        }
+    }
+
+    /// Takes in where the run branch is now; `None` when it is gone.
+    pub fn branch_is_at(&mut self, tip: Option<Oid>) {
+        if tip != self.tip && self.tip.is_some() {
+            self.moved = Some(tip.map_or_else(|| "gone".to_owned(), |tip| tip.to_string()));
         }
     }
 

@@ -70,6 +70,16 @@ impl Archive {
         Ok(kept)
     }
 
+    /// Where a branch is; `None` when there is none of this name.
+    pub async fn tip(&self, branch: &str) -> Result<Option<Oid>, GitError> {
+        let reference = format!("refs/heads/{branch}");
+        let args = ["for-each-ref", "--format=%(objectname)", &reference];
+        let listed = self.call().args(args).run().await?;
+        // A pattern without wildcards also matches what is below it; the branch itself comes first.
+        let first = listed.split(|byte| *byte == b'\n').next();
+        Ok(first.and_then(Oid::from_output))
+    }
+
     /// How much `tree` changes.
     pub async fn diff_stat(&self, parent: &Oid, tree: &Oid) -> Result<DiffStat, GitError> {
         diff::diff_stat(self.call(), parent, tree).await

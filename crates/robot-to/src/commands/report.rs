@@ -48,16 +48,20 @@ async fn report(looked: &Looked) -> Result<ReportData, CliError> {
         run.unknown,
         now,
     );
+    let user = Archive::of_user(&looked.git, &looked.cwd).await;
+    let user = user.map_err(StartError::from)?;
+    // The log says where the branch was; a run at work is about to move it.
+    if let Some(branch) = report.branch.as_deref().filter(|_| !run.held) {
+        let tip = user.tip(branch).await.map_err(unreadable)?;
+        report.branch_is_at(tip);
+    }
     // Without its own repository, what a run committed is still in the user's.
     let (archive, kept) = match looked.archive()? {
         Some(archive) => {
             let kept = archive.kept().await.map_err(unreadable)?;
             (archive, kept)
         }
-        None => {
-            let archive = Archive::of_user(&looked.git, &looked.cwd).await;
-            (archive.map_err(StartError::from)?, Vec::new())
-        }
+        None => (user, Vec::new()),
     };
     let kept: HashMap<(u32, u32), Oid> = kept
         .into_iter()

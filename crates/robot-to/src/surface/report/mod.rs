@@ -9,7 +9,7 @@ use chart::{Point, chart, number};
 use escape::{code, text};
 use robot_lab_to::commit_message::one_line;
 use robot_lab_to::report::{ReportData, ReportIteration, ReportMeasure};
-use robot_lab_to::workspace::DiffStat;
+use robot_lab_to::workspace::{DiffStat, Oid};
 
 /// Most rows of the table, most discarded attempts and most learnings; the latest are shown.
 const MAX_ROWS: usize = 1_000;
@@ -75,7 +75,7 @@ fn facts(report: &ReportData) -> String {
     let from = |branch: &String| {
         let base = report.base.as_ref().map(|base| code(base.short()));
         let from = base.map(|base| format!(", from {base}")).unwrap_or_default();
-        format!("{}{from}", code(branch))
+        format!("{}{from}{}", code(branch), moved(report))
     };
     fact("Branch", report.branch.as_ref().map(from));
     let iterations = report.iterations.len();
@@ -116,6 +116,18 @@ fn facts(report: &ReportData) -> String {
         fact("Unknown", Some(unknown));
     }
     list
+}
+
+/// Where the branch is now, when somebody moved it: the commits that are told may not be on it.
+fn moved(report: &ReportData) -> String {
+    let (Some(now), Some(tip)) = (&report.moved, &report.tip) else {
+        return String::new();
+    };
+    let now = match now.parse::<Oid>() {
+        Ok(now) => format!("now at {}", code(now.short())),
+        Err(_) => "gone now".to_owned(),
+    };
+    format!("; {now}, the run left it at {}", code(tip.short()))
 }
 
 fn score(measure: &ReportMeasure) -> String {

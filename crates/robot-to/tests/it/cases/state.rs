@@ -197,3 +197,20 @@ fn case_167_a_run_whose_log_finds_no_room_stops_and_goes_on_when_there_is() {
     lab.repo
         .git(&["merge-base", "--is-ancestor", &tip, &ran.file.branch]);
 }
+
+#[test]
+fn case_186_a_report_says_that_the_branch_is_not_where_the_run_left_it() {
+    let lab = Lab::new([good("one"), good("two")]);
+    let ran = lab.run(&["--max-iterations", "2"]);
+    let reference = format!("refs/heads/{}", ran.file.branch);
+    let short = |revision: &str| lab.repo.git(&["rev-parse", "--short=10", revision]);
+    let (tip, base) = (short(&reference), short("main"));
+    let page = || lab.env.run(["report"]).assert_code(0).stdout.clone();
+    assert!(!page().contains("the run left it at"), "{}", page());
+    lab.repo.git(&["update-ref", &reference, "main"]);
+    let told = format!(", from `{base}`; now at `{base}`, the run left it at `{tip}`\n");
+    assert!(page().contains(&told), "{}", page());
+    lab.repo.git(&["update-ref", "-d", &reference]);
+    let told = format!("; gone now, the run left it at `{tip}`\n");
+    assert!(page().contains(&told), "{}", page());
+}
