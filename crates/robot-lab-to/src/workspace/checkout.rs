@@ -18,6 +18,8 @@ use super::{Oid, RunRepo, ZoneError, blocking, disk};
 
 /// Rounds in which stray `.gitignore` files are removed before everything else is.
 const IGNORE_ROUNDS: usize = 64;
+/// Bytes of the list of a tree's entries: some two million of them.
+const MAX_LISTING: usize = 256 << 20;
 const GITIGNORES: &str = ":(glob)**/.gitignore";
 const GITATTRIBUTES: &str = ":(glob)**/.gitattributes";
 
@@ -333,7 +335,8 @@ impl Checkout {
         {
             return Ok(known);
         }
-        let listed = self.call().args(["ls-files", "--stage", "-z"]).run().await?;
+        let call = self.call().args(["ls-files", "--stage", "-z"]);
+        let listed = call.at_most(MAX_LISTING).timeout(LONG_TIMEOUT).run().await?;
         let listing = Arc::new(Listing::parse(&listed)?);
         if let Some(tree) = &self.holds {
             self.zones.know_listing(tree, &listing);

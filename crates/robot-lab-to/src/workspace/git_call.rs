@@ -104,6 +104,12 @@ impl Call {
         self
     }
 
+    /// Takes this many bytes of output, where that is more than usual.
+    pub(super) fn at_most(mut self, cap: usize) -> Self {
+        self.cap = cap;
+        self
+    }
+
     /// Keeps the first `cap` bytes of the output and ends the process there.
     pub(super) fn first(mut self, cap: usize) -> Self {
         self.cap = cap;

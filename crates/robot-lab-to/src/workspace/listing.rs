@@ -72,9 +72,11 @@ impl Listing {
 
     /// The entries with this file name.
     pub(super) fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a (Arc<Path>, Entry)> {
-        self.0
-            .iter()
-            .filter(move |(path, _)| path.file_name() == Some(OsStr::new(name)))
+        // By the bytes, since there are many: taking a path apart costs more than all the rest.
+        self.0.iter().filter(move |(path, _)| {
+            let dir = path.as_os_str().as_bytes().strip_suffix(name.as_bytes());
+            dir.is_some_and(|dir| dir.is_empty() || dir.ends_with(b"/"))
+        })
     }
 
     /// The directories that hold entries, the root among them.
@@ -201,6 +203,14 @@ mod tests {
                 prop_assert_eq!(worked_out.holds(Path::new(path)), after.contains_key(path));
             }
         }
+    }
+
+    #[test]
+    fn entries_are_found_by_their_whole_name() {
+        let paths = ["x", "a/x", "ax", "a/bx", "x/a", "a/b/x"].map(|path| (path.to_owned(), 1));
+        let listing = listed(&BTreeMap::from(paths));
+        let found: Vec<&Path> = listing.named("x").map(|(path, _)| &**path).collect();
+        assert_eq!(found, ["a/b/x", "a/x", "x"].map(Path::new));
     }
 
     #[test]
