@@ -3,6 +3,7 @@
 use super::extent;
 use super::plain::{clock, count};
 use crate::exit::Exit;
+use robot_lab_to::iteration::StopKind;
 use robot_lab_to::run::RunReport;
 use std::path::Path;
 
@@ -65,7 +66,12 @@ pub(crate) fn summary(report: &RunReport, cwd: &Path, flags: &str) -> String {
     if report.attempts.is_some() {
         next.push(format!("robot-to attempts {}{flags}", report.run_id));
     }
-    if !Exit::is_complete(&report.reason) {
+    // At a limit, going on needs a higher one.
+    let limit = matches!(
+        report.reason.kind,
+        StopKind::MaxIterations | StopKind::MaxTokens | StopKind::MaxTime
+    );
+    if !limit && !Exit::is_complete(&report.reason) {
         next.push(format!("robot-to resume {}{flags}", report.run_id));
     }
     text.push_str(&format!("Next:       {}\n", next.join("\n            ")));
