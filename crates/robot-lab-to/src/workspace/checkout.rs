@@ -1,7 +1,7 @@
 //! A directory that is brought exactly to a tree, over and over: the workspace of a robot, or a bench.
 //!
 //! Its index lies outside of it. Of what is inside, only the files count: a `.git` that a robot left, whatever it
-//! is, gets removed unread.
+//! is, is read by no git, and removed unless it is as we left it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -113,7 +113,7 @@ impl Checkout {
             }
         }
         self.guard().await?;
-        self.forget(&self.dir.join(".git")).await?;
+        self.remove_used_git().await?;
         let strays = self.strays().await?;
         for trap in &strays.traps {
             self.forget(&self.dir.join(trap)).await?;
