@@ -7,6 +7,7 @@ use robot_lab_to::shell::head_and_tail;
 use robot_lab_to::workspace::{AdoptError, BranchError, StartError as RepositoryError};
 use std::error::Error;
 use std::fmt;
+use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
 /// Bytes of a message; it may quote what a command printed.
@@ -34,6 +35,15 @@ impl CliError {
     pub(crate) fn environment(message: impl Into<String>) -> Self {
         Self {
             exit: Exit::Environment,
+            message: message.into(),
+            hints: Vec::new(),
+        }
+    }
+
+    /// A path that cannot be used: a mistake where something else is there or nothing, else trouble outside.
+    pub(crate) fn path(error: &io::Error, message: impl Into<String>) -> Self {
+        Self {
+            exit: exit_of(error),
             message: message.into(),
             hints: Vec::new(),
         }
@@ -109,7 +119,8 @@ impl From<StartError> for CliError {
             | StartError::Repository(_)
             | StartError::Branch(_) => Exit::Configuration,
             StartError::Halted(reason) => Exit::of(reason, 0),
-            StartError::Zone(_) | StartError::Io { .. } | StartError::NoSpace { .. } => Exit::Environment,
+            StartError::Io { source, .. } => exit_of(source),
+            StartError::Zone(_) | StartError::NoSpace { .. } => Exit::Environment,
             StartError::Lock(LockError::MatchesNothing(_) | LockError::Pattern { .. }) => Exit::Configuration,
             StartError::Lock(_) => Exit::Environment,
             StartError::Prompt(_) => Exit::Internal,
@@ -136,6 +147,17 @@ impl From<AdoptError> for CliError {
             AdoptError::Branch(BranchError::Invalid(_)) => Self::configuration(message),
             _ => Self::environment(message),
         }
+    }
+}
+
+fn exit_of(error: &io::Error) -> Exit {
+    match error.kind() {
+        ErrorKind::NotFound
+        | ErrorKind::NotADirectory
+        | ErrorKind::IsADirectory
+        | ErrorKind::AlreadyExists
+        | ErrorKind::InvalidFilename => Exit::Configuration,
+        _ => Exit::Environment,
     }
 }
 

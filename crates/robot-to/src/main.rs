@@ -27,7 +27,10 @@ fn main() -> ExitCode {
             return error::CliError::internal(format!("keys cannot be kept apart: {error}")).report();
         }
     };
-    let matches = args::command().get_matches();
+    let matches = match args::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(mistake) => return args::report_mistake(&mistake),
+    };
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()

@@ -39,7 +39,7 @@ pub enum StartError {
     #[error(transparent)]
     Zone(#[from] workspace::ZoneError),
     /// A file or directory cannot be made.
-    #[error("{}: {source}; nothing of the run is left", path.display())]
+    #[error("{} cannot be used; nothing of the run is left", path.display())]
     Io {
         /// Which.
         path: PathBuf,

@@ -6,6 +6,7 @@ mod config;
 mod demo;
 mod doctor;
 mod look;
+mod mistake;
 mod plan;
 #[cfg(test)]
 mod reference;
@@ -19,6 +20,7 @@ pub(crate) use config::{CompletionsArgs, ConfigArgs, ManArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use look::{IterationArgs, LookArgs, PlaceArgs};
+pub(crate) use mistake::report as report_mistake;
 pub(crate) use plan::{is_written, written};
 pub(crate) use report::{ReportArgs, ReportFormat};
 pub(crate) use run::{DEFAULT_MODEL, DEFAULT_PROVIDER, RunArgs};

@@ -49,8 +49,12 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CliError> {
     let failed = |what: &str, why: String| {
         CliError::environment(format!("the demo cannot {what} in {}: {why}", dir.display()))
     };
-    std::fs::create_dir_all(dir.parent().unwrap_or(&dir)).map_err(|e| failed("begin", e.to_string()))?;
-    std::fs::create_dir(&dir).map_err(|e| failed("begin", e.to_string()))?;
+    std::fs::create_dir_all(dir.parent().unwrap_or(&dir))
+        .and_then(|()| std::fs::create_dir(&dir))
+        .map_err(|error| {
+            let message = format!("the demo cannot begin in {}: {error}", dir.display());
+            CliError::path(&error, message).hint("name a directory that is not there yet")
+        })?;
     let kata = dir.join("kata");
     make_repository(&kata).map_err(|why| failed("make a repository", why))?;
     drop(writeln!(

@@ -27,10 +27,10 @@ pub(crate) async fn run(args: &ReportArgs) -> Result<Exit, CliError> {
     };
     let file = looked.cwd.join(file);
     std::fs::write(&file, text).map_err(|error| {
-        CliError::environment(format!(
-            "the report cannot be written to {}: {error}",
-            file.display()
-        ))
+        CliError::path(
+            &error,
+            format!("the report cannot be written to {}: {error}", file.display()),
+        )
     })?;
     print(format!("Report:     {}\n", looked.short(&file)).as_bytes())?;
     Ok(Exit::Done)

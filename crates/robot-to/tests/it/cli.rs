@@ -236,3 +236,22 @@ fn every_provider_is_named_in_the_help() {
         assert!(help.contains(provider), "{provider}");
     }
 }
+
+#[test]
+fn a_path_that_does_not_fit_is_a_mistake_of_the_command_line() {
+    let lab = Lab::new([]);
+    lab.repo.write("taken", "");
+    let refused = lab.refuse(&["--run-dir", "taken"]);
+    refused.assert_code(2);
+    assert!(
+        refused.stderr.contains("nothing of the run is left"),
+        "{}",
+        refused.stderr
+    );
+    let env = environment();
+    for line in [vec!["demo", "--dir", "."], vec!["fix", "the", "tests"]] {
+        let finished = env.run(&line);
+        finished.assert_code(2);
+        assert!(finished.stderr.contains("\nhint: "), "{}", finished.stderr);
+    }
+}
