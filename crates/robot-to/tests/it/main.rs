@@ -33,6 +33,8 @@ mod limits;
 mod log;
 mod outcomes;
 mod overhead;
+#[cfg(feature = "peers")]
+mod peers;
 mod places;
 mod plain_user;
 mod processes;
