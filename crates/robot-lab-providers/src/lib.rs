@@ -12,7 +12,7 @@
 //!    messages, Gemini, Ollama.
 //! 4. `http` owns the connection. It sends what `protocol` wrote, and hands it the bytes that come.
 //! 5. `failure` turns statuses and error bodies into kinds of errors, and keeps secrets out of their messages.
-//! 6. `script` plays a YAML file.
+//! 6. `script` plays a YAML file; `record` keeps exchanges in a file and plays them back.
 
 mod config;
 mod failure;
@@ -20,6 +20,7 @@ mod http;
 mod protocol;
 mod providers;
 mod reach;
+mod record;
 mod retry_after;
 pub mod script;
 
@@ -27,4 +28,5 @@ pub use config::{ConfigError, ModelConfig, host_of_secret};
 pub use http::{Exchange, ExchangeObserver, HttpModel};
 pub use providers::{key_variable, known_providers, usual_address};
 pub use reach::{ReachError, reach};
+pub use record::{Recorder, Recording, RecordingError};
 pub use script::{ScriptError, ScriptModel};

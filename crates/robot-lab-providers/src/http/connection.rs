@@ -72,6 +72,10 @@ impl Connection {
         let headers = response.headers().clone();
         let body = refusal(response).await;
         if let Some(recorder) = recorder {
+            let readable = headers
+                .iter()
+                .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+            recorder.headers(readable);
             recorder.push(&body);
         }
         let header = |name: &str| headers.get(name)?.to_str().ok();

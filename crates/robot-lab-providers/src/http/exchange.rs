@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The most of an answer that is kept to be shown, in bytes.
 const KEPT: usize = 64 * 1024;
+/// What the names of headers hold that say how long to wait.
+const WAITS: [&str; 3] = ["retry-after", "ratelimit", "date"];
 
 /// One half of an exchange with a provider. Keys are in none: they go in headers, which are not shown, and are taken
 /// out of bodies that repeat them.
@@ -24,9 +26,13 @@ pub enum Exchange {
     Answer {
         /// The number of the request.
         number: u64,
+        /// Where it went.
+        address: String,
         /// The status; `None` when there was none.
         status: Option<u16>,
-        /// The beginning of the body, up to 64 KiB.
+        /// The headers of a refusal that say how long to wait.
+        headers: Vec<(String, String)>,
+        /// The beginning of the body, as much as the observer keeps.
         body: String,
         /// How many bytes the body had.
         bytes: usize,
@@ -37,6 +43,24 @@ pub enum Exchange {
 pub trait ExchangeObserver: Send + Sync {
     /// Takes one half of an exchange.
     fn exchange(&self, exchange: Exchange);
+
+    /// The most of an answer that it wants to see, in bytes.
+    fn keeps(&self) -> usize {
+        KEPT
+    }
+}
+
+/// Several observers, each of which sees all that it keeps.
+impl ExchangeObserver for Vec<Arc<dyn ExchangeObserver>> {
+    fn exchange(&self, exchange: Exchange) {
+        for observer in self {
+            observer.exchange(exchange.clone());
+        }
+    }
+
+    fn keeps(&self) -> usize {
+        self.iter().map(|observer| observer.keeps()).max().unwrap_or(KEPT)
+    }
 }
 
 /// An observer, if there is one, and how many requests it has seen.
@@ -64,10 +88,13 @@ impl Watched {
             body: reporter.redact(body),
         });
         Some(Recorder {
+            keeps: observer.keeps(),
             observer,
             reporter: Arc::clone(reporter),
             number,
+            address: address.to_owned(),
             status: None,
+            headers: Vec::new(),
             kept: Vec::new(),
             bytes: 0,
         })
@@ -78,8 +105,11 @@ impl Watched {
 pub(super) struct Recorder {
     observer: Arc<dyn ExchangeObserver>,
     reporter: Arc<Reporter>,
+    keeps: usize,
     number: u64,
+    address: String,
     status: Option<u16>,
+    headers: Vec<(String, String)>,
     kept: Vec<u8>,
     bytes: usize,
 }
@@ -89,9 +119,17 @@ impl Recorder {
         self.status = Some(status);
     }
 
+    /// Takes those headers that say how long to wait.
+    pub(super) fn headers<'a>(&mut self, headers: impl Iterator<Item = (&'a str, &'a str)>) {
+        let waits = headers.filter(|(name, _)| WAITS.iter().any(|word| name.contains(word)));
+        self.headers = waits
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+    }
+
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len();
-        let room = KEPT.saturating_sub(self.kept.len());
+        let room = self.keeps.saturating_sub(self.kept.len());
         self.kept.extend(bytes.iter().take(room));
     }
 }
@@ -100,7 +138,9 @@ impl Drop for Recorder {
     fn drop(&mut self) {
         self.observer.exchange(Exchange::Answer {
             number: self.number,
+            address: std::mem::take(&mut self.address),
             status: self.status,
+            headers: std::mem::take(&mut self.headers),
             body: self.reporter.redact(&String::from_utf8_lossy(&self.kept)),
             bytes: self.bytes,
         });

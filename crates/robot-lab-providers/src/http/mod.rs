@@ -11,6 +11,7 @@ use crate::config::{self, ConfigError, ModelConfig};
 use crate::failure::Reporter;
 use crate::protocol::{Options, Protocol};
 use crate::providers::{self, Provider};
+use crate::record::{Playback, Recording};
 use async_trait::async_trait;
 use connection::Connection;
 use exchange::Watched;
@@ -36,6 +37,8 @@ pub struct HttpModel {
     connection: Connection,
     reporter: Arc<Reporter>,
     watched: Watched,
+    /// A recording that answers in place of the provider.
+    playback: Option<Playback>,
 }
 
 impl HttpModel {
@@ -78,6 +81,7 @@ impl HttpModel {
             )?,
             reporter: Arc::new(reporter),
             watched: Watched::default(),
+            playback: None,
         })
     }
 
@@ -86,6 +90,17 @@ impl HttpModel {
     pub fn observed_by(self, observer: Arc<dyn ExchangeObserver>) -> Self {
         Self {
             watched: Watched::by(observer),
+            ..self
+        }
+    }
+}
+
+impl HttpModel {
+    /// Plays a recording: nothing is sent.
+    #[must_use]
+    pub fn replaying(self, recording: Recording) -> Self {
+        Self {
+            playback: Some(Playback::new(recording)),
             ..self
         }
     }
@@ -123,6 +138,9 @@ impl Model for HttpModel {
             .body(&self.id.name, &request, self.options)
             .to_string();
         let decoder = self.protocol.decoder(&request, self.options);
+        if let Some(playback) = &self.playback {
+            return playback.answer(&body, decoder, &self.reporter);
+        }
         let recorder = self
             .watched
             .begin(&self.connection.address(), &body, &self.reporter);

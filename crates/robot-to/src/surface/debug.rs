@@ -43,6 +43,7 @@ impl Debug {
                 status: Some(status),
                 body,
                 bytes,
+                ..
             } => (format!("debug {number} < {status}, {bytes} bytes"), body),
         };
         // Secrets first: a cut through one would leave a half of it.
@@ -76,7 +77,9 @@ mod tests {
             },
             Exchange::Answer {
                 number: 1,
+                address: String::new(),
                 status: Some(200),
+                headers: Vec::new(),
                 body,
                 bytes: 100_000,
             },
@@ -95,7 +98,9 @@ mod tests {
     fn a_request_without_an_answer_says_so() {
         let exchange = Exchange::Answer {
             number: 2,
+            address: String::new(),
             status: None,
+            headers: Vec::new(),
             body: String::new(),
             bytes: 0,
         };

@@ -1,0 +1,105 @@
+//! Writes exchanges with a provider into a recording.
+
+use super::{Header, Recorded, VERSION};
+use crate::http::{Exchange, ExchangeObserver};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
+
+/// The most of an answer that is kept, in bytes: more than any reply may have.
+const KEPT: usize = 64 * 1024 * 1024;
+
+/// Keeps every exchange, one line each, as soon as its answer is there.
+pub struct Recorder {
+    state: Mutex<State>,
+    redact: Box<dyn Fn(String) -> String + Send + Sync>,
+}
+
+struct State {
+    out: Box<dyn Write + Send>,
+    /// Requests without an answer yet, by their address and number.
+    open: HashMap<(String, u64), String>,
+    failed: Option<io::Error>,
+}
+
+impl Recorder {
+    /// Begins a recording of a model. What else must not be written down is taken out by `redact`.
+    pub fn new(
+        out: impl Write + Send + 'static,
+        model: &Value,
+        redact: impl Fn(String) -> String + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let mut state = State {
+            out: Box::new(out),
+            open: HashMap::new(),
+            failed: None,
+        };
+        write(
+            &mut state.out,
+            &Header {
+                recording: VERSION,
+                model: model.clone(),
+            },
+        )?;
+        Ok(Self {
+            state: Mutex::new(state),
+            redact: Box::new(redact),
+        })
+    }
+
+    /// Whether all of it could be written so far; says the first failure once.
+    pub fn check(&self) -> io::Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.failed.take().map_or(Ok(()), Err)
+    }
+}
+
+fn write(out: &mut dyn Write, line: &impl Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_string(line)?;
+    text.push('\n');
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+impl ExchangeObserver for Recorder {
+    fn exchange(&self, exchange: Exchange) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match exchange {
+            Exchange::Request {
+                number,
+                address,
+                body,
+            } => {
+                state.open.insert((address, number), (self.redact)(body));
+            }
+            Exchange::Answer {
+                number,
+                address,
+                status,
+                headers,
+                body,
+                ..
+            } => {
+                let Some(request) = state.open.remove(&(address.clone(), number)) else {
+                    return;
+                };
+                let line = Recorded {
+                    address,
+                    request,
+                    status,
+                    headers,
+                    answer: (self.redact)(body),
+                };
+                if let Err(error) = write(&mut state.out, &line) {
+                    state.failed.get_or_insert(error);
+                }
+            }
+        }
+    }
+
+    fn keeps(&self) -> usize {
+        KEPT
+    }
+}
