@@ -17,6 +17,7 @@
 mod config;
 mod failure;
 mod http;
+mod offered;
 mod protocol;
 mod providers;
 mod reach;
@@ -26,6 +27,7 @@ pub mod script;
 
 pub use config::{ConfigError, ModelConfig, host_of_secret};
 pub use http::{Exchange, ExchangeObserver, HttpModel};
+pub use offered::{OfferedModel, offered};
 pub use providers::{key_variable, known_providers, usual_address};
 pub use reach::{ReachError, reach};
 pub use record::{Recorder, Recording, RecordingError};

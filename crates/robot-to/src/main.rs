@@ -62,6 +62,7 @@ fn main() -> ExitCode {
             Some(Command::Completions(which)) => commands::completions::run(&which),
             Some(Command::Man(args)) => commands::man::run(&args),
             Some(Command::Clean(clean)) => commands::clean::run(&clean).await,
+            Some(Command::Models(models)) => commands::models::run(&models, &keys).await,
             Some(Command::Doctor(doctor)) => commands::doctor::run(&doctor, &keys).await,
         }
     });

@@ -18,6 +18,8 @@ const SILENCE: Duration = Duration::from_secs(15 * 60);
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most of a refusal that is read, in bytes.
 const MAX_REFUSAL: usize = 64 * 1024;
+/// The most of a list of models that is read, in bytes.
+const MAX_LIST: usize = 8 * 1024 * 1024;
 
 /// Sends requests to one address.
 #[derive(Clone)]
@@ -81,6 +83,54 @@ impl Connection {
         let header = |name: &str| headers.get(name)?.to_str().ok();
         Err(reporter.status(status.as_u16(), header, &String::from_utf8_lossy(&body)))
     }
+}
+
+/// Reads a text of a provider, such as the list of its models, within this time.
+pub(crate) async fn get(
+    url: Url,
+    protocol: Protocol,
+    key: Option<&str>,
+    given: &[(String, String)],
+    within: Duration,
+    reporter: &Reporter,
+) -> Result<String, ModelError> {
+    let wrong = |error: ConfigError| ModelError::new(ModelErrorKind::BadRequest, error.to_string());
+    let local = crate::config::is_local(&url);
+    let connection =
+        Connection::new(url, headers(protocol, key, given).map_err(wrong)?, local).map_err(wrong)?;
+    let request = connection.client.get(connection.url).headers(connection.headers);
+    let read = async {
+        let mut response = request.send().await.map_err(|error| failure(reporter, &error))?;
+        let status = response.status();
+        let headers = response.headers().clone();
+        let mut body = Vec::new();
+        while let Some(piece) = response
+            .chunk()
+            .await
+            .map_err(|error| failure(reporter, &error))?
+        {
+            let room = MAX_LIST.saturating_sub(body.len());
+            body.extend(piece.iter().take(room));
+            if body.len() == MAX_LIST {
+                break;
+            }
+        }
+        let body = String::from_utf8_lossy(&body).into_owned();
+        if status.is_success() {
+            return Ok(body);
+        }
+        let header = |name: &str| headers.get(name)?.to_str().ok();
+        Err(reporter.status(status.as_u16(), header, &body))
+    };
+    let late = || {
+        reporter.other(
+            ModelErrorKind::Timeout,
+            &format!("no whole answer within {} s", within.as_secs()),
+        )
+    };
+    tokio::time::timeout(within, read)
+        .await
+        .unwrap_or_else(|_| Err(late()))
 }
 
 /// The beginning of a body, as far as it comes in time.

@@ -5,6 +5,7 @@ mod exchange;
 mod reply;
 mod task;
 
+pub(crate) use connection::get;
 pub use exchange::{Exchange, ExchangeObserver};
 
 use crate::config::{self, ConfigError, ModelConfig};

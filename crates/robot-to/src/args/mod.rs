@@ -7,6 +7,7 @@ mod demo;
 mod doctor;
 mod look;
 mod mistake;
+mod models;
 mod plan;
 #[cfg(test)]
 mod reference;
@@ -21,6 +22,7 @@ pub(crate) use demo::DemoArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use look::{IterationArgs, LookArgs, PlaceArgs};
 pub(crate) use mistake::report as report_mistake;
+pub(crate) use models::ModelsArgs;
 pub(crate) use plan::{is_written, written};
 pub(crate) use report::{ReportArgs, ReportFormat};
 pub(crate) use run::{DEFAULT_MODEL, DEFAULT_PROVIDER, RunArgs};
@@ -89,6 +91,8 @@ pub(crate) enum Command {
     Apply(IterationArgs),
     /// Move what finished runs left into a trash; never a branch, a commit, or a run that is under way
     Clean(CleanArgs),
+    /// List the models that a provider offers; no token is spent
+    Models(ModelsArgs),
     /// Look at everything that a run needs, and say what mends it; nothing is changed
     Doctor(DoctorArgs),
     /// Show each setting, its value, and where it came from: default, file, variable or flag

@@ -10,6 +10,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 mod look;
 pub(crate) mod man;
+pub(crate) mod models;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod runs;

@@ -104,6 +104,11 @@ fn the_help_of_the_doctor() {
 }
 
 #[test]
+fn the_help_of_models() {
+    assert_snapshot!(help_of(&["models", "--help"]));
+}
+
+#[test]
 fn the_version_is_printed() {
     assert_eq!(
         help_of(&["--version"]),
@@ -253,5 +258,23 @@ fn a_path_that_does_not_fit_is_a_mistake_of_the_command_line() {
         let finished = env.run(&line);
         finished.assert_code(2);
         assert!(finished.stderr.contains("\nhint: "), "{}", finished.stderr);
+    }
+}
+
+#[test]
+fn a_list_of_models_that_cannot_be_had_says_why() {
+    for (line, code, said) in [
+        (vec!["models"], 2, "OPENAI_API_KEY is not set"),
+        (vec!["models", "--provider", "script"], 2, "has no list of models"),
+        (
+            vec!["models", "--base-url", "http://127.0.0.1:1"],
+            5,
+            "no connection",
+        ),
+        (vec!["models", "--base-url", "nonsense"], 2, "nonsense"),
+    ] {
+        let finished = run(&line);
+        finished.assert_code(code);
+        assert!(finished.stderr.contains(said), "{line:?}: {}", finished.stderr);
     }
 }

@@ -104,3 +104,18 @@ fn f53_what_is_refused_for_good_is_asked_once() {
         }
     }
 }
+
+#[test]
+fn the_models_of_each_provider_are_listed() {
+    let server = llmock();
+    for (peer, model) in PEERS
+        .into_iter()
+        .zip(["gpt-4o", "claude-sonnet-4-6", "gemini-2.5-pro"])
+    {
+        let listed = User::new().models(peer, &server.url());
+        assert!(
+            listed.lines().any(|line| line.starts_with(model)),
+            "{peer:?}: {listed}"
+        );
+    }
+}

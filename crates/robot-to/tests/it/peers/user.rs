@@ -39,6 +39,15 @@ impl User {
         self.env.run(&line)
     }
 
+    /// What a peer is said to offer at this address.
+    pub(super) fn models(&self, peer: Peer, url: &str) -> String {
+        let base = format!("{url}{}", peer.path);
+        let line = ["models", "--provider", peer.provider, "--base-url", &base];
+        let finished = self.env.run(line);
+        finished.assert_code(0);
+        finished.stdout
+    }
+
     /// How many commits the run's branch has that the user's has not, and the greeting there.
     pub(super) fn branch(&self) -> (usize, String) {
         let branch = self
