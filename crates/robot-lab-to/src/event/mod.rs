@@ -303,6 +303,16 @@ pub enum Event {
         message: String,
         retry_in_ms: Option<u64>,
     },
+    /// A request was put otherwise, as the provider would not take it as it was.
+    #[serde(rename = "model:adapted")]
+    ModelAdapted { candidate: u32, note: String },
+    /// Another model than the one that was asked answers, or the provider calls it so.
+    #[serde(rename = "model:served")]
+    ModelServed {
+        candidate: u32,
+        model: String,
+        served_by: String,
+    },
     /// A tool call began.
     #[serde(rename = "tool:start")]
     ToolStarted {

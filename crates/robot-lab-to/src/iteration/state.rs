@@ -400,6 +400,8 @@ impl RunState {
             Event::AgentStarted { .. }
             | Event::Ended { .. }
             | Event::ModelFailed { .. }
+            | Event::ModelAdapted { .. }
+            | Event::ModelServed { .. }
             | Event::ToolStarted { .. }
             | Event::ToolFinished { .. }
             | Event::SetupStarted { .. }

@@ -40,6 +40,15 @@ impl EventSink for RobotEvents {
                 message: self.clip(message),
                 retry_in_ms: retry_in.map(millis),
             },
+            RobotEvent::ModelAdapted { note } => Event::ModelAdapted {
+                candidate,
+                note: self.clip(note),
+            },
+            RobotEvent::ModelServed { model, served_by } => Event::ModelServed {
+                candidate,
+                model,
+                served_by: self.clip(served_by),
+            },
             RobotEvent::ToolStarted {
                 call_id,
                 tool,
@@ -80,6 +89,7 @@ fn name_of(finish: FinishReason) -> String {
         FinishReason::ToolCalls => "tool_calls".into(),
         FinishReason::Length => "length".into(),
         FinishReason::ContentFilter => "content_filter".into(),
+        FinishReason::Refused => "refused".into(),
         FinishReason::Other(other) => head_and_tail(&other, 100),
     }
 }

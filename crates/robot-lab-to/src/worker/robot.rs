@@ -182,6 +182,9 @@ fn end_of(outcome: Result<robot_lab::RobotResult, RunError>, answered: bool) -> 
             RobotStop::OutputLimit => TurnEnd::Silent {
                 stop: "ran into its output limit".into(),
             },
+            RobotStop::Refused => TurnEnd::Silent {
+                stop: "the model refused".into(),
+            },
             RobotStop::ContentFilter => TurnEnd::Silent {
                 stop: "the provider withheld the reply".into(),
             },

@@ -43,6 +43,18 @@ pub enum RobotEvent {
         /// When it is sent again; `None` when it is not.
         retry_in: Option<Duration>,
     },
+    /// A request was put otherwise, as the provider would not take it as it was.
+    ModelAdapted {
+        /// What is done otherwise.
+        note: String,
+    },
+    /// Another model than the one that was asked answers, or the provider calls it so. Said once for each in a row.
+    ModelServed {
+        /// The model that was asked, as `provider/name`.
+        model: String,
+        /// The one that answers, in the provider's words.
+        served_by: String,
+    },
     /// A tool call begins.
     ToolStarted {
         /// The call's id.

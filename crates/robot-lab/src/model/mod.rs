@@ -105,6 +105,14 @@ pub enum ModelEvent {
     Call(ToolCall),
     /// What the request has cost so far. A later one replaces an earlier one.
     Usage(Usage),
+    /// The model that answers, in the provider's words, which may not be the one that was asked.
+    Served(String),
+    /// The request was sent with a part of it left out or put otherwise, as the provider would not take it; the text
+    /// says which.
+    Adapted(String),
+    /// What came until here does not count, but for what it has cost: the same request was sent once more, in another
+    /// way.
+    Discarded,
     /// The reply is complete.
     Finished(FinishReason),
 }
@@ -121,6 +129,8 @@ pub enum FinishReason {
     Length,
     /// The provider withheld the reply.
     ContentFilter,
+    /// The model declined to do what it was asked.
+    Refused,
     /// Anything else, in the provider's words.
     Other(String),
 }

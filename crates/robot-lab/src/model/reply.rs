@@ -12,6 +12,8 @@ pub struct ModelReply {
     pub usage: Usage,
     /// Why the reply ended.
     pub finish: FinishReason,
+    /// The model that answered, in the provider's words; `None` where it did not say.
+    pub served_by: Option<String>,
 }
 
 /// Collects a reply event by event, and knows at every moment what it has cost.
@@ -22,6 +24,9 @@ pub struct ReplyBuilder {
     finish: Option<FinishReason>,
     estimated_input: u64,
     output_bytes: usize,
+    served_by: Option<String>,
+    /// What the attempts cost that do not count.
+    discarded: Usage,
 }
 
 impl ReplyBuilder {
@@ -33,6 +38,8 @@ impl ReplyBuilder {
             finish: None,
             estimated_input,
             output_bytes: 0,
+            served_by: None,
+            discarded: Usage::default(),
         }
     }
 
@@ -57,13 +64,35 @@ impl ReplyBuilder {
             ModelEvent::CallProgress(bytes) => self.output_bytes += bytes,
             ModelEvent::Call(call) => self.parts.push(AssistantPart::Call(call)),
             ModelEvent::Usage(usage) => self.usage = Some(usage),
+            ModelEvent::Served(model) => self.served_by = Some(model),
+            ModelEvent::Adapted(_) => {}
+            ModelEvent::Discarded => {
+                // It had ended, so what was reported of it is all of it.
+                self.finish.get_or_insert(FinishReason::Stop);
+                *self = Self {
+                    discarded: self.usage(),
+                    ..Self::new(self.estimated_input)
+                };
+            }
             ModelEvent::Finished(reason) => self.finish = Some(reason),
         }
     }
 
+    /// The model that answers, in the provider's words, once it has said so.
+    pub fn served_by(&self) -> Option<&str> {
+        self.served_by.as_deref()
+    }
+
     /// What the request has cost so far: as reported, or estimated where nothing was reported. Some providers report
-    /// at the beginning; what was written since then is estimated, until the reply is complete.
+    /// at the beginning; what was written since then is estimated, until the reply is complete. Attempts that were
+    /// discarded are in it.
     pub fn usage(&self) -> Usage {
+        let mut usage = self.discarded;
+        usage += self.of_this_attempt();
+        usage
+    }
+
+    fn of_this_attempt(&self) -> Usage {
         let written = estimate_tokens(self.output_bytes);
         match self.usage {
             Some(reported) if self.finish.is_some() || reported.output >= written => reported,
@@ -90,6 +119,7 @@ impl ReplyBuilder {
                 message: AssistantMessage { parts: self.parts },
                 usage,
                 finish,
+                served_by: self.served_by,
             }),
             None => Err(ModelError::new(
                 ModelErrorKind::MalformedReply,

@@ -66,6 +66,8 @@ pub enum StopReason {
     OutputLimit,
     /// The provider withheld the reply.
     ContentFilter,
+    /// The model declined to do what it was asked.
+    Refused,
     /// The token budget is spent.
     Budget,
     /// The caller cancelled it.

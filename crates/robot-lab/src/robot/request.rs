@@ -84,6 +84,8 @@ pub(super) struct Requester<'a> {
     cancel: &'a CancellationToken,
     /// What the requests of this invocation cost, failed ones included.
     usage: Mutex<Usage>,
+    /// The model that answered last, where it was another one than was asked.
+    served_by: Mutex<Option<String>>,
 }
 
 impl<'a> Requester<'a> {
@@ -96,6 +98,7 @@ impl<'a> Requester<'a> {
             retry: robot.retry,
             cancel,
             usage: Mutex::new(Usage::default()),
+            served_by: Mutex::new(None),
         }
     }
 
@@ -177,6 +180,8 @@ impl<'a> Requester<'a> {
                 ModelEvent::Reasoning(text) => {
                     self.sink.emit(RobotEvent::ReasoningDelta { text: text.clone() })
                 }
+                ModelEvent::Adapted(note) => self.sink.emit(RobotEvent::ModelAdapted { note: note.clone() }),
+                ModelEvent::Served(name) => self.served(name),
                 _ => {}
             }
             // A report of usage may be the last word of a reply that is complete, and a complete reply is paid for,
@@ -188,6 +193,23 @@ impl<'a> Requester<'a> {
             }
             wait = self.timeouts.idle;
         }
+    }
+
+    /// Says which model answers, when it is another one than was asked and than answered before.
+    fn served(&self, name: &str) {
+        let mut before = self
+            .served_by
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let asked = self.model.id();
+        let other = (name != asked.name).then(|| name.to_owned());
+        if *before != other
+            && let Some(served_by) = other.clone()
+        {
+            let model = asked.to_string();
+            self.sink.emit(RobotEvent::ModelServed { model, served_by });
+        }
+        *before = other;
     }
 
     fn book(&self, usage: Usage, finish: Option<FinishReason>, started: Instant) {

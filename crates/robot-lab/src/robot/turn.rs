@@ -77,6 +77,7 @@ impl Invocation {
             return Action::Done(End::Stop(match finish {
                 FinishReason::Length => StopReason::OutputLimit,
                 FinishReason::ContentFilter => StopReason::ContentFilter,
+                FinishReason::Refused => StopReason::Refused,
                 FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_) => StopReason::EndTurn,
             }));
         }

@@ -305,7 +305,16 @@ pub(super) fn line(style: Style, event: &Event) -> Option<String> {
             style.bad(&format!("✘ {}: {}", text(error), text(message)))
         }
         Event::Interrupted { reason, .. } => format!("stopped: {}", text(reason)),
+        Event::ModelAdapted { note, .. } => {
+            style.dim(&format!("the provider wants it otherwise: {}", text(note)))
+        }
+        Event::ModelServed { model, served_by, .. } if !is_version(model, served_by) => style.dim(&format!(
+            "{} answers in place of {}",
+            text(served_by),
+            text(model)
+        )),
         Event::AgentStarted { .. }
+        | Event::ModelServed { .. }
         | Event::AgentEnded { .. }
         | Event::SnapshotStarted { .. }
         | Event::Snapshotted { .. }
@@ -318,6 +327,12 @@ pub(super) fn line(style: Style, event: &Event) -> Option<String> {
         | Event::ToolFinished { .. } => return None,
     };
     Some(line)
+}
+
+/// Whether a model that answers is the one that was asked, by a longer or a shorter name.
+fn is_version(asked: &str, served: &str) -> bool {
+    let name = asked.split_once('/').map_or(asked, |(_, name)| name);
+    served.contains(name) || name.contains(served)
 }
 
 /// The message without `robot-to 3: `, which stands before the line already.
