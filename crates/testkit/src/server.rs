@@ -1,4 +1,5 @@
-//! A scripted model server over a loopback socket: OpenAI's chat completions, Anthropic's messages, Gemini, Ollama.
+//! A scripted model server over a loopback socket: OpenAI's chat completions and responses, Anthropic's
+//! messages, Gemini, Ollama.
 //!
 //! The server answers from a script, misbehaves where the script says so, and checks every request that it
 //! gets, so that a test of a client also fails on a request which a real server would refuse.
@@ -12,6 +13,7 @@ mod ollama;
 mod openai;
 mod reply;
 mod request;
+mod responses;
 mod transcript;
 
 use std::collections::VecDeque;
@@ -264,7 +266,7 @@ impl Shared {
             }
             if given.and_then(|value| value.strip_prefix(before)) != Some(key) {
                 return match dialect {
-                    Dialect::OpenAi => openai::wrong_key(),
+                    Dialect::OpenAi | Dialect::Responses => openai::wrong_key(),
                     other => other.error(401, "authentication_error", "unauthorized", "The key is wrong."),
                 };
             }

@@ -2,12 +2,13 @@
 
 use super::reply::{Message, Reply};
 use super::request::Request;
-use super::{anthropic, gemini, ollama, openai, transcript};
+use super::{anthropic, gemini, ollama, openai, responses, transcript};
 
 /// How a request is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     OpenAi,
+    Responses,
     Anthropic,
     Gemini,
     Ollama,
@@ -19,6 +20,7 @@ impl Dialect {
         let path = request.path.split('?').next().unwrap_or_default();
         match (request.method.as_str(), path) {
             ("POST", "/v1/chat/completions") => Some(Self::OpenAi),
+            ("POST", "/v1/responses") => Some(Self::Responses),
             ("POST", "/v1/messages") => Some(Self::Anthropic),
             ("POST", "/api/chat") => Some(Self::Ollama),
             ("POST", path) if path.starts_with("/v1beta/models/") => Some(Self::Gemini),
@@ -29,7 +31,7 @@ impl Dialect {
     /// The header with the key, and what stands before the key in it.
     pub(super) fn key_header(self) -> (&'static str, &'static str) {
         match self {
-            Self::OpenAi | Self::Ollama => ("authorization", "Bearer "),
+            Self::OpenAi | Self::Responses | Self::Ollama => ("authorization", "Bearer "),
             Self::Anthropic => ("x-api-key", ""),
             Self::Gemini => ("x-goog-api-key", ""),
         }
@@ -39,7 +41,7 @@ impl Dialect {
     pub(super) fn is_streaming(self, request: &Request) -> bool {
         let asked = request.body.get("stream").and_then(serde_json::Value::as_bool);
         match self {
-            Self::OpenAi | Self::Anthropic => asked == Some(true),
+            Self::OpenAi | Self::Responses | Self::Anthropic => asked == Some(true),
             Self::Ollama => asked != Some(false),
             Self::Gemini => request.path.contains(":streamGenerateContent"),
         }
@@ -48,7 +50,9 @@ impl Dialect {
     /// The type of a stream.
     pub(super) fn content_type(self) -> &'static str {
         match self {
-            Self::OpenAi | Self::Anthropic | Self::Gemini => "text/event-stream; charset=utf-8",
+            Self::OpenAi | Self::Responses | Self::Anthropic | Self::Gemini => {
+                "text/event-stream; charset=utf-8"
+            }
             Self::Ollama => "application/x-ndjson",
         }
     }
@@ -56,7 +60,7 @@ impl Dialect {
     /// Bytes that only keep a stream alive.
     pub(super) fn ping(self) -> &'static [u8] {
         match self {
-            Self::OpenAi | Self::Gemini => b": ping\n\n",
+            Self::OpenAi | Self::Responses | Self::Gemini => b": ping\n\n",
             Self::Anthropic => b"event: ping\ndata: {\"type\": \"ping\"}\n\n",
             Self::Ollama => b"\n",
         }
@@ -66,6 +70,7 @@ impl Dialect {
     pub(super) fn events(self, message: &Message, request: &Request, serial: u64) -> Vec<Vec<u8>> {
         match self {
             Self::OpenAi => openai::events(message, request, serial),
+            Self::Responses => responses::events(message, request, serial),
             Self::Anthropic => anthropic::events(message, request, serial),
             Self::Gemini => gemini::events(message, serial),
             Self::Ollama => ollama::events(message, request, serial),
@@ -76,20 +81,24 @@ impl Dialect {
     pub(super) fn event(self, data: &[u8]) -> Vec<u8> {
         match self {
             Self::OpenAi | Self::Gemini => openai::event(data),
-            Self::Anthropic => anthropic::event(data),
+            Self::Responses | Self::Anthropic => anthropic::event(data),
             Self::Ollama => [data, b"\n"].concat(),
         }
     }
 
-    /// The whole answer in one body, which only one dialect of the server knows how to give.
+    /// The whole answer in one body, which only the dialects of OpenAI know how to give.
     pub(super) fn body(self, message: &Message, request: &Request, serial: u64) -> Option<Vec<u8>> {
-        (self == Self::OpenAi).then(|| openai::body(message, request, serial))
+        match self {
+            Self::OpenAi => Some(openai::body(message, request, serial)),
+            Self::Responses => Some(responses::body(message, request, serial)),
+            Self::Anthropic | Self::Gemini | Self::Ollama => None,
+        }
     }
 
     /// The error envelope under a status.
     pub(super) fn error(self, status: u16, kind: &str, code: &str, message: &str) -> Reply {
         match self {
-            Self::OpenAi => openai::error(status, kind, code, message),
+            Self::OpenAi | Self::Responses => openai::error(status, kind, code, message),
             Self::Anthropic => anthropic::error(status, kind, message),
             Self::Gemini => gemini::error(status, code, message),
             Self::Ollama => ollama::error(status, message),
@@ -100,6 +109,7 @@ impl Dialect {
     pub(super) fn violations(self, request: &Request) -> Vec<String> {
         match self {
             Self::OpenAi => transcript::violations(request),
+            Self::Responses => responses::violations(request),
             Self::Anthropic => anthropic::violations(request),
             Self::Gemini => gemini::violations(request),
             Self::Ollama => ollama::violations(request),
@@ -159,6 +169,29 @@ mod tests {
             ("/messages/2/role", json!("assistant")),
         ];
         check("/v1/messages", &good, &changes);
+    }
+
+    #[test]
+    fn broken_items_of_responses_are_reported() {
+        let good = json!({ "model": "m", "store": false, "input": [
+            { "role": "user", "content": "u" },
+            { "type": "reasoning", "id": "rs", "encrypted_content": "sealed-2",
+              "summary": [{ "type": "summary_text", "text": "hm" }] },
+            { "type": "function_call", "call_id": "a", "name": "t", "arguments": "{}" },
+            { "type": "function_call_output", "call_id": "a", "output": "" },
+        ], "tools": [{ "type": "function", "name": "t", "parameters": { "type": "object" } }] });
+        let changes = [
+            ("/store", json!(true)),
+            ("/input", json!("u")),
+            ("/input/0/role", json!("robot")),
+            ("/input/1/encrypted_content", json!("other")),
+            ("/input/2/arguments", json!({})),
+            ("/input/3/call_id", json!("b")),
+            ("/input/3/output", json!(null)),
+            ("/input/3", json!({ "role": "user", "content": "u" })),
+            ("/tools/0/parameters/type", json!("string")),
+        ];
+        check("/v1/responses", &good, &changes);
     }
 
     #[test]
