@@ -1,5 +1,6 @@
 //! What a user says about a model: which one, where, and with which key.
 
+use crate::effort::Effort;
 use crate::protocol::Protocol;
 use reqwest::Url;
 
@@ -15,7 +16,7 @@ use reqwest::Url;
 /// let model = HttpModel::new(config)?;
 /// # Ok::<(), robot_lab_providers::ConfigError>(())
 /// ```
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct ModelConfig {
     /// The provider, one of [`known_providers`](crate::known_providers): it decides which protocol is spoken.
     /// `openai` is also every server that is compatible with it, at a `base_url`.
@@ -27,7 +28,7 @@ pub struct ModelConfig {
     /// A URL of `http` or `https`, with or without a slash at its end. The path of the endpoint itself is understood
     /// too, and a version that the protocol needs is added where it is missing: for `openai`,
     /// `http://localhost:8080`, `http://localhost:8080/v1` and `http://localhost:8080/v1/chat/completions` are the
-    /// same; for `anthropic`, so are `http://h/x` and `http://h/x/v1`; for `gemini`, `http://h` and `http://h/v1beta`;
+    /// same, and one that ends in `/responses` is spoken to in responses; for `anthropic`, so are `http://h/x` and `http://h/x/v1`; for `gemini`, `http://h` and `http://h/v1beta`;
     /// for `ollama`, `http://h`, `http://h/api` and `http://h/v1`. Any other path, and a query, is kept as it is.
     pub base_url: Option<String>,
     /// The key. It is required at the usual address, but for `ollama`; a server of one's own often needs none.
@@ -37,6 +38,13 @@ pub struct ModelConfig {
     /// The length of the context to ask for, in tokens, where the protocol lets a client choose: only Ollama's does.
     /// 32 768 when left out.
     pub num_ctx: Option<u32>,
+    /// How much chance there is in what the model says, mostly from 0 to 2; the model's own choice when left out. A
+    /// model that thinks may take none.
+    pub temperature: Option<f64>,
+    /// The most tokens of a reply, for requests that say nothing of it; the provider's own limit when left out.
+    pub max_output_tokens: Option<u32>,
+    /// How much the model thinks; its own choice when left out.
+    pub reasoning: Option<Effort>,
 }
 
 impl ModelConfig {
@@ -61,6 +69,9 @@ impl std::fmt::Debug for ModelConfig {
             .field("api_key", &self.api_key.as_ref().map(|_| "[redacted]"))
             .field("headers", &headers)
             .field("num_ctx", &self.num_ctx)
+            .field("temperature", &self.temperature)
+            .field("max_output_tokens", &self.max_output_tokens)
+            .field("reasoning", &self.reasoning)
             .finish()
     }
 }
@@ -125,6 +136,12 @@ pub(crate) fn base_url(protocol: Protocol, given: &str) -> Result<Url, ConfigErr
     url.set_path(&protocol.base_path(url.path()));
     url.set_fragment(None);
     Ok(url)
+}
+
+/// Whether an address is that of responses, written out.
+pub(crate) fn leads_to_responses(given: &str) -> bool {
+    let path = given.trim().split(['?', '#']).next().unwrap_or_default();
+    path.trim_end_matches('/').ends_with("/responses")
 }
 
 /// The host of a base URL that holds a user, a password, or a parameter that is named like a secret: nothing to write

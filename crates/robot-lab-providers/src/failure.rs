@@ -112,6 +112,7 @@ impl Reporter {
                 );
                 ModelError::new(Kind::MalformedReply, self.clean(&message))
             }
+            Fault::Lost { .. } => self.fault(Fault::Malformed("it announces tool calls and has none".into())),
             Fault::Cut => {
                 let message = format!(
                     "the reply of {} broke off before its end; nothing of it was used",

@@ -8,13 +8,14 @@
 //!
 //! 1. [`ModelConfig`] names a provider, a model, an address and a key; it is checked before anything is sent.
 //! 2. `providers` is the table: which protocol a provider speaks, where, and which variable holds its key.
-//! 3. `protocol` writes requests and reads the bytes of replies, without any IO: chat completions, Anthropic's
-//!    messages, Gemini, Ollama.
+//! 3. `protocol` writes requests and reads the bytes of replies, without any IO: chat completions, OpenAI's
+//!    responses, Anthropic's messages, Gemini, Ollama; and it learns what a server does not take.
 //! 4. `http` owns the connection. It sends what `protocol` wrote, and hands it the bytes that come.
 //! 5. `failure` turns statuses and error bodies into kinds of errors, and keeps secrets out of their messages.
 //! 6. `script` plays a YAML file; `record` keeps exchanges in a file and plays them back.
 
 mod config;
+mod effort;
 mod failure;
 mod http;
 mod offered;
@@ -26,6 +27,7 @@ mod retry_after;
 pub mod script;
 
 pub use config::{ConfigError, ModelConfig, host_of_secret};
+pub use effort::{Effort, NoEffort};
 pub use http::{Exchange, ExchangeObserver, HttpModel};
 pub use offered::{OfferedModel, offered};
 pub use providers::{key_variable, known_providers, usual_address};

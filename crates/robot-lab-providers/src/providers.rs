@@ -54,7 +54,7 @@ impl Provider {
 }
 
 /// All of them: the default first, then by name. Each needs no more than a key in a variable.
-const PROVIDERS: [Provider; 26] = [
+const PROVIDERS: [Provider; 27] = [
     Provider::chat("openai", "https://api.openai.com/v1", "OPENAI_API_KEY"),
     Provider::chat("aihubmix", "https://aihubmix.com/v1", "AIHUBMIX_API_KEY"),
     Provider::chat(
@@ -110,6 +110,12 @@ const PROVIDERS: [Provider; 26] = [
         Protocol::Ollama,
         "https://ollama.com",
         "OLLAMA_API_KEY",
+    ),
+    Provider::new(
+        "openai-responses",
+        Protocol::Responses,
+        "https://api.openai.com/v1",
+        "OPENAI_API_KEY",
     ),
     Provider::chat("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     Provider::chat(

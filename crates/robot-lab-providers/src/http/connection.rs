@@ -1,6 +1,7 @@
 //! The way to a provider: where requests go, with which headers, and what a refusal says.
 
 use super::exchange::Recorder;
+use super::reply::Ended;
 use crate::config::ConfigError;
 use crate::failure::Reporter;
 use crate::protocol::Protocol;
@@ -21,16 +22,20 @@ const MAX_REFUSAL: usize = 64 * 1024;
 /// The most of a list of models that is read, in bytes.
 const MAX_LIST: usize = 8 * 1024 * 1024;
 
-/// Sends requests to one address.
+/// Sends requests to one server.
 #[derive(Clone)]
 pub(super) struct Connection {
     client: Client,
-    url: Url,
     headers: HeaderMap,
 }
 
+/// An address, without what may be secret in it.
+pub(super) fn address(url: &Url) -> String {
+    format!("{}{}", url.origin().ascii_serialization(), url.path())
+}
+
 impl Connection {
-    pub(super) fn new(url: Url, headers: HeaderMap, local: bool) -> Result<Self, ConfigError> {
+    pub(super) fn new(headers: HeaderMap, local: bool) -> Result<Self, ConfigError> {
         let mut client = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .read_timeout(SILENCE)
@@ -43,26 +48,18 @@ impl Connection {
         let client = client
             .build()
             .map_err(|error| ConfigError::Client(error.to_string()))?;
-        Ok(Self { client, url, headers })
-    }
-
-    /// Where requests go, without what may be secret in it.
-    pub(super) fn address(&self) -> String {
-        format!("{}{}", self.url.origin().ascii_serialization(), self.url.path())
+        Ok(Self { client, headers })
     }
 
     /// Sends a body and waits for the head of the answer, which is a success.
     pub(super) async fn send(
         &self,
+        url: Url,
         body: String,
         reporter: &Reporter,
         recorder: &mut Option<Recorder>,
-    ) -> Result<Response, ModelError> {
-        let request = self
-            .client
-            .post(self.url.clone())
-            .headers(self.headers.clone())
-            .body(body);
+    ) -> Result<Response, Ended> {
+        let request = self.client.post(url).headers(self.headers.clone()).body(body);
         let response = request.send().await.map_err(|error| failure(reporter, &error))?;
         let status = response.status();
         if let Some(recorder) = recorder {
@@ -81,7 +78,12 @@ impl Connection {
             recorder.push(&body);
         }
         let header = |name: &str| headers.get(name)?.to_str().ok();
-        Err(reporter.status(status.as_u16(), header, &String::from_utf8_lossy(&body)))
+        let said = String::from_utf8_lossy(&body);
+        Err(Ended {
+            error: reporter.status(status.as_u16(), header, &said),
+            said: Some(said.into_owned()),
+            fault: None,
+        })
     }
 }
 
@@ -96,9 +98,8 @@ pub(crate) async fn get(
 ) -> Result<String, ModelError> {
     let wrong = |error: ConfigError| ModelError::new(ModelErrorKind::BadRequest, error.to_string());
     let local = crate::config::is_local(&url);
-    let connection =
-        Connection::new(url, headers(protocol, key, given).map_err(wrong)?, local).map_err(wrong)?;
-    let request = connection.client.get(connection.url).headers(connection.headers);
+    let connection = Connection::new(headers(protocol, key, given).map_err(wrong)?, local).map_err(wrong)?;
+    let request = connection.client.get(url).headers(connection.headers);
     let read = async {
         let mut response = request.send().await.map_err(|error| failure(reporter, &error))?;
         let status = response.status();

@@ -3,10 +3,12 @@
 mod connection;
 mod exchange;
 mod reply;
+mod speaker;
 mod task;
 
 pub(crate) use connection::get;
 pub use exchange::{Exchange, ExchangeObserver};
+pub(crate) use reply::Ended;
 
 use crate::config::{self, ConfigError, ModelConfig};
 use crate::failure::Reporter;
@@ -18,7 +20,8 @@ use connection::Connection;
 use exchange::Watched;
 use reqwest::Url;
 use robot_lab::{Model, ModelError, ModelId, ModelRequest, ModelStream};
-use std::sync::Arc;
+use speaker::Speaker;
+use std::sync::{Arc, Mutex};
 
 /// The context that Ollama is asked for when nobody says how long it should be. By itself it takes 4096 tokens on many
 /// machines, which the tools and the first files fill; this is what most models can do and most machines can hold.
@@ -29,17 +32,15 @@ const NUM_CTX: u32 = 32_768;
 /// Each reply is streamed. A tool call is handed on only when the provider has ended its reply: one that breaks off
 /// ends in an error, and nothing of its calls is seen. Redirects are not followed, so that a key goes nowhere else.
 ///
+/// What a server does not take is left out or put otherwise, once, and the request is sent again at once: a parameter
+/// that it refuses, reasoning that it wants back or does not want, a stream that loses tool calls. The model remembers
+/// what helped.
+///
 /// A connection is given up after 10 seconds, and an answer after 15 minutes without a byte. Whoever wants to wait
 /// less drops the stream, which ends the request.
 pub struct HttpModel {
     id: ModelId,
-    protocol: Protocol,
-    options: Options,
-    connection: Connection,
-    reporter: Arc<Reporter>,
-    watched: Watched,
-    /// A recording that answers in place of the provider.
-    playback: Option<Playback>,
+    speaker: Arc<Speaker>,
 }
 
 impl HttpModel {
@@ -57,53 +58,64 @@ impl HttpModel {
                 variable,
             });
         }
-        let base = config::base_url(
-            provider.protocol,
-            config.base_url.as_deref().unwrap_or(provider.endpoint),
-        )?;
-        let headers = connection::headers(provider.protocol, key.as_deref(), &config.headers)?;
+        let given = config.base_url.as_deref().unwrap_or(provider.endpoint);
+        let protocol = match provider.protocol {
+            Protocol::Chat if config::leads_to_responses(given) => Protocol::Responses,
+            usual => usual,
+        };
+        let base = config::base_url(protocol, given)?;
+        let headers = connection::headers(protocol, key.as_deref(), &config.headers)?;
         let secret = |(name, value): &(String, String)| config::is_secret(name).then(|| value.clone());
         let secrets = key.into_iter().chain(config.headers.iter().filter_map(secret));
         let reporter = Reporter::new(provider.name, secrets).with_advice(advice(provider, &base, model));
+        let options = Options {
+            num_ctx: config.num_ctx.unwrap_or(NUM_CTX),
+            temperature: config.temperature,
+            max_output_tokens: config.max_output_tokens,
+            effort: config.reasoning,
+            other_thinking: false,
+            echo: protocol != Protocol::Chat || provider.wants_reasoning,
+            stream: true,
+            ceiling: None,
+        };
+        let speaker = Speaker {
+            model: model.into(),
+            protocol,
+            options,
+            connection: Connection::new(headers, config::is_local(&base))?,
+            base,
+            reporter: Arc::new(reporter),
+            watched: Watched::default(),
+            learnt: Mutex::default(),
+            playback: None,
+        };
         Ok(Self {
             id: ModelId {
                 provider: provider.name.into(),
                 name: model.into(),
             },
-            protocol: provider.protocol,
-            options: Options {
-                num_ctx: config.num_ctx.unwrap_or(NUM_CTX),
-                echo_reasoning: provider.wants_reasoning,
-            },
-            connection: Connection::new(
-                provider.protocol.endpoint(&base, model),
-                headers,
-                config::is_local(&base),
-            )?,
-            reporter: Arc::new(reporter),
-            watched: Watched::default(),
-            playback: None,
+            speaker: Arc::new(speaker),
         })
     }
 
     /// Shows every request and its answer to `observer`.
     #[must_use]
     pub fn observed_by(self, observer: Arc<dyn ExchangeObserver>) -> Self {
-        Self {
-            watched: Watched::by(observer),
-            ..self
-        }
+        self.with(|speaker| speaker.watched = Watched::by(observer))
     }
-}
 
-impl HttpModel {
     /// Plays a recording: nothing is sent.
     #[must_use]
     pub fn replaying(self, recording: Recording) -> Self {
-        Self {
-            playback: Some(Playback::new(recording)),
-            ..self
+        self.with(|speaker| speaker.playback = Some(Playback::new(recording)))
+    }
+
+    /// Nobody else has the speaker before the first request.
+    fn with(mut self, change: impl FnOnce(&mut Speaker)) -> Self {
+        if let Some(speaker) = Arc::get_mut(&mut self.speaker) {
+            change(speaker);
         }
+        self
     }
 }
 
@@ -122,7 +134,7 @@ impl std::fmt::Debug for HttpModel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HttpModel")
             .field("id", &self.id)
-            .field("endpoint", &self.connection.address())
+            .field("endpoint", &self.speaker.address())
             .finish_non_exhaustive()
     }
 }
@@ -134,25 +146,8 @@ impl Model for HttpModel {
     }
 
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
-        let body = self
-            .protocol
-            .body(&self.id.name, &request, self.options)
-            .to_string();
-        let decoder = self.protocol.decoder(&request, self.options);
-        if let Some(playback) = &self.playback {
-            return playback.answer(&body, decoder, &self.reporter);
-        }
-        let recorder = self
-            .watched
-            .begin(&self.connection.address(), &body, &self.reporter);
-        let (connection, reporter) = (self.connection.clone(), self.reporter.clone());
         // A reply may have as many bytes as come without a pause. In a task of its own, reading them cannot keep
         // whoever waits from looking at the clock.
-        task::apart(async move {
-            let mut recorder = recorder;
-            let response = connection.send(body, &reporter, &mut recorder).await?;
-            reply::open(response, decoder, reporter, recorder).await
-        })
-        .await
+        task::apart(Arc::clone(&self.speaker).speak(request)).await
     }
 }

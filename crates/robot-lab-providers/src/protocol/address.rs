@@ -9,13 +9,14 @@ impl Protocol {
         let path = given.trim_end_matches('/');
         let path = match self {
             Self::Chat => without(path, &["/chat/completions"]),
+            Self::Responses => without(path, &["/responses"]),
             Self::Messages => without(path, &["/messages"]),
             Self::Gemini => without(path, &["/models"]),
             // Many keep the address of the part that speaks OpenAI's protocol.
             Self::Ollama => without(path, &["/api/chat", "/api", "/v1"]),
         };
         match self {
-            Self::Chat if path.is_empty() => "/v1/".into(),
+            Self::Chat | Self::Responses if path.is_empty() => "/v1/".into(),
             Self::Messages if !ends_in_version(path) => format!("{path}/v1/"),
             Self::Gemini if !ends_in_version(path) => format!("{path}/v1beta/"),
             _ => format!("{path}/"),
@@ -23,21 +24,29 @@ impl Protocol {
     }
 
     /// Where a request goes. A query of the base stays.
-    pub(crate) fn endpoint(self, base: &Url, model: &str) -> Url {
+    pub(crate) fn endpoint(self, base: &Url, model: &str, stream: bool) -> Url {
         let mut url = base.clone();
         let path = base.path();
         match self {
             Self::Chat => url.set_path(&format!("{path}chat/completions")),
+            Self::Responses => url.set_path(&format!("{path}responses")),
             Self::Messages => url.set_path(&format!("{path}messages")),
             Self::Ollama => url.set_path(&format!("{path}api/chat")),
             Self::Gemini => {
                 // A name with a slash says itself what it is, such as `models/` or `tunedModels/`.
                 let kind = if model.contains('/') { "" } else { "models/" };
-                let name = format!("{kind}{model}:streamGenerateContent");
+                let verb = if stream {
+                    "streamGenerateContent"
+                } else {
+                    "generateContent"
+                };
+                let name = format!("{kind}{model}:{verb}");
                 if let Ok(mut segments) = url.path_segments_mut() {
                     segments.pop_if_empty().extend(name.split('/'));
                 }
-                url.query_pairs_mut().append_pair("alt", "sse");
+                if stream {
+                    url.query_pairs_mut().append_pair("alt", "sse");
+                }
             }
         }
         url
@@ -46,7 +55,7 @@ impl Protocol {
     /// The name of the header with the key, and what stands before the key in it.
     pub(crate) fn key_header(self) -> (&'static str, &'static str) {
         match self {
-            Self::Chat | Self::Ollama => ("authorization", "Bearer "),
+            Self::Chat | Self::Responses | Self::Ollama => ("authorization", "Bearer "),
             Self::Messages => ("x-api-key", ""),
             Self::Gemini => ("x-goog-api-key", ""),
         }
@@ -56,7 +65,7 @@ impl Protocol {
     pub(crate) fn headers(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Messages => &[("anthropic-version", "2023-06-01")],
-            Self::Chat | Self::Gemini | Self::Ollama => &[],
+            Self::Chat | Self::Responses | Self::Gemini | Self::Ollama => &[],
         }
     }
 }
@@ -80,12 +89,12 @@ mod tests {
 
     fn endpoint(protocol: Protocol, base: &str, model: &str) -> String {
         let base = crate::config::base_url(protocol, base).unwrap();
-        protocol.endpoint(&base, model).to_string()
+        protocol.endpoint(&base, model, true).to_string()
     }
 
     #[test]
     fn each_way_to_write_an_address_leads_to_the_same_place() {
-        use Protocol::{Chat, Gemini, Messages, Ollama};
+        use Protocol::{Chat, Gemini, Messages, Ollama, Responses};
         for (protocol, bases, expected) in [
             (
                 Chat,
@@ -96,6 +105,11 @@ mod tests {
                     "http://h/v1/chat/completions/",
                 ][..],
                 "http://h/v1/chat/completions",
+            ),
+            (
+                Responses,
+                &["http://h", "http://h/", "http://h/v1", "http://h/v1/responses/"],
+                "http://h/v1/responses",
             ),
             (
                 Messages,

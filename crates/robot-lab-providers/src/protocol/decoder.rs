@@ -7,11 +7,15 @@ use std::collections::VecDeque;
 
 /// The most that a reply may hold, in bytes of text, arguments and opaque parts.
 const MAX_REPLY: usize = 32 * 1024 * 1024;
+/// A call has at least so many tokens, with its name and what stands around it.
+const LEAST_OF_A_CALL: u64 = 8;
 /// The longest reason for an end that is handed on, in characters.
 const MAX_REASON: usize = 60;
+/// The longest name of a model that is handed on, in characters.
+const MAX_NAME: usize = 100;
 
 /// Why a reply is of no use.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Fault {
     /// The server reports this error in place of a reply, or in the middle of one.
     Reported(Value),
@@ -21,6 +25,13 @@ pub(crate) enum Fault {
     Overflow(String),
     /// The reply ended before its end.
     Cut,
+    /// The reply is whole, and the tool calls that it must have had are not in it.
+    Lost {
+        /// Whether the reply announced them; else they are missed, as so many tokens say nothing.
+        announced: bool,
+        /// What the reply has cost.
+        usage: Option<Usage>,
+    },
 }
 
 impl Fault {
@@ -43,6 +54,8 @@ pub(crate) struct Decoder {
     frames: Frames,
     reader: Box<dyn Reader>,
     draft: Draft,
+    /// Whether a reply of many tokens that says nothing counts as one that lost its calls.
+    notices_silence: bool,
 }
 
 impl Decoder {
@@ -51,6 +64,15 @@ impl Decoder {
             frames: Frames::new(framing),
             reader: Box::new(reader),
             draft: Draft::default(),
+            notices_silence: false,
+        }
+    }
+
+    /// The same, which does not take it for a reply when many tokens said nothing at all.
+    pub(crate) fn noticing_silence(self, notices_silence: bool) -> Self {
+        Self {
+            notices_silence,
+            ..self
         }
     }
 
@@ -105,8 +127,12 @@ impl Decoder {
         let mut events = self.draft.events;
         let rest = self.reader.rest()?;
         let has_calls = rest.iter().any(|event| matches!(event, ModelEvent::Call(_)));
-        if finish == FinishReason::ToolCalls && !has_calls {
-            return Err(Fault::malformed("it announces tool calls and has none"));
+        let announced = finish == FinishReason::ToolCalls;
+        let spent = self.draft.usage.map_or(0, |usage| usage.output);
+        let missed = finish == FinishReason::Stop && !self.draft.said && spent >= LEAST_OF_A_CALL;
+        if !has_calls && (announced || (missed && self.notices_silence)) {
+            let usage = self.draft.usage;
+            return Err(Fault::Lost { announced, usage });
         }
         events.extend(rest);
         events.extend(self.draft.usage.map(ModelEvent::Usage));
@@ -165,12 +191,25 @@ pub(super) struct Draft {
     bytes: usize,
     started: bool,
     done: bool,
+    /// Whether the model is named.
+    named: bool,
+    /// Whether any text or reasoning has come.
+    said: bool,
 }
 
 impl Draft {
     /// A part of a reply has come.
     pub(super) fn start(&mut self) {
         self.started = true;
+    }
+
+    /// The model that the reply says it is from, the first time.
+    pub(super) fn model(&mut self, name: Option<&Value>) {
+        let name = name.and_then(Value::as_str).unwrap_or_default().trim();
+        if !name.is_empty() && !std::mem::replace(&mut self.named, true) {
+            self.events
+                .push(ModelEvent::Served(name.chars().take(MAX_NAME).collect()));
+        }
     }
 
     /// Hands on more text.
@@ -186,6 +225,7 @@ impl Draft {
     fn emit(&mut self, text: &str, event: fn(String) -> ModelEvent) {
         if !text.is_empty() {
             self.bytes += text.len();
+            self.said = true;
             self.events.push(event(text.to_owned()));
         }
     }

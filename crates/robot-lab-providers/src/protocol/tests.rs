@@ -1,5 +1,8 @@
 //! What holds for every protocol: wherever a reply is split it is the same, and wherever it is cut it is none.
 
+mod dialects;
+mod recorded;
+
 use super::{Decoder, Fault, Options, Protocol};
 use robot_lab::{
     AssistantMessage, AssistantPart, FinishReason, Message, ModelEvent, ModelRequest, ToolCall, ToolPart,
@@ -8,9 +11,15 @@ use robot_lab::{
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 
-const OPTIONS: Options = Options {
+pub(super) const OPTIONS: Options = Options {
     num_ctx: 32_768,
-    echo_reasoning: false,
+    temperature: None,
+    max_output_tokens: None,
+    effort: None,
+    other_thinking: false,
+    echo: true,
+    stream: true,
+    ceiling: None,
 };
 
 pub(super) fn bare_request() -> ModelRequest {
@@ -77,7 +86,7 @@ pub(super) fn read_all(
 
 pub(super) fn read_text(protocol: Protocol, text: &str) -> Result<Vec<ModelEvent>, Fault> {
     read_all(
-        protocol.decoder(&bare_request(), OPTIONS),
+        protocol.decoder(&bare_request(), &OPTIONS),
         text.as_bytes(),
         usize::MAX,
     )
@@ -99,8 +108,8 @@ fn body(recorded: &'static str) -> &'static str {
 }
 
 /// Recorded replies with text or calls.
-fn recorded() -> [(Protocol, &'static str); 7] {
-    use Protocol::{Chat, Gemini, Messages, Ollama};
+fn recorded() -> [(Protocol, &'static str); 9] {
+    use Protocol::{Chat, Gemini, Messages, Ollama, Responses};
     [
         (
             Chat,
@@ -130,11 +139,19 @@ fn recorded() -> [(Protocol, &'static str); 7] {
             Ollama,
             include_str!("../../tests/fixtures/ollama-aimock-call.txt"),
         ),
+        (
+            Responses,
+            include_str!("../../tests/fixtures/recorded/responses-aimock-1.txt"),
+        ),
+        (
+            Responses,
+            include_str!("../../tests/fixtures/recorded/responses-llama-call.txt"),
+        ),
     ]
 }
 
 /// Replies of ours with all that a reply can have, and with characters of every width.
-fn complete() -> [(Protocol, String); 4] {
+fn complete() -> [(Protocol, String); 5] {
     let frame = |events: &[Value]| {
         events
             .iter()
@@ -157,6 +174,19 @@ fn complete() -> [(Protocol, String); 4] {
                     { "index": 0, "function": { "arguments": format!("\"{text}\"}}") } },
                 ] } }] }),
                 json!({ "choices": [{ "delta": {}, "finish_reason": "tool_calls" }] }),
+            ]),
+        ),
+        (
+            Protocol::Responses,
+            frame(&[
+                json!({ "type": "response.created", "response": { "status": "in_progress" } }),
+                json!({ "type": "response.output_item.added", "output_index": 0, "item": { "type": "reasoning", "id": "r" } }),
+                json!({ "type": "response.reasoning_summary_text.delta", "output_index": 0, "item_id": "r", "delta": text }),
+                json!({ "type": "response.output_item.done", "output_index": 0, "item": { "type": "reasoning", "id": "r", "encrypted_content": "=" } }),
+                json!({ "type": "response.output_item.added", "output_index": 1, "item": { "type": "function_call", "id": "f", "call_id": "a", "name": "t", "arguments": "" } }),
+                json!({ "type": "response.function_call_arguments.delta", "output_index": 1, "item_id": "f", "delta": format!("{{\"x\":\"{text}\"}}") }),
+                json!({ "type": "response.output_item.done", "output_index": 1, "item": { "type": "function_call", "id": "f", "call_id": "a", "name": "t", "arguments": format!("{{\"x\":\"{text}\"}}") } }),
+                json!({ "type": "response.completed", "response": { "status": "completed", "usage": { "input_tokens": 9, "output_tokens": 7 } } }),
             ]),
         ),
         (
@@ -209,7 +239,7 @@ fn replies() -> Vec<(Protocol, String)> {
 }
 
 fn read_bytes(protocol: Protocol, bytes: &[u8], at_a_time: usize) -> Result<Vec<ModelEvent>, Fault> {
-    read_all(protocol.decoder(&bare_request(), OPTIONS), bytes, at_a_time)
+    read_all(protocol.decoder(&bare_request(), &OPTIONS), bytes, at_a_time)
 }
 
 #[test]
@@ -222,7 +252,7 @@ fn case_152_a_reply_is_the_same_wherever_it_is_split() {
         );
         for at in 0..text.len() {
             let (first, second) = text.as_bytes().split_at(at);
-            let mut decoder = protocol.decoder(&bare_request(), OPTIONS);
+            let mut decoder = protocol.decoder(&bare_request(), &OPTIONS);
             let mut out = VecDeque::new();
             decoder.push(first, &mut out).unwrap();
             decoder.push(second, &mut out).unwrap();
@@ -252,6 +282,7 @@ fn a_reply_that_is_cut_is_whole_with_all_its_calls_or_none() {
         // The last thing that must have come: the event with which the model ends its reply.
         let mark = match protocol {
             Protocol::Chat => "\"finish_reason\":\"tool_calls\"",
+            Protocol::Responses => "\"usage\"",
             Protocol::Messages => "message_stop\"}",
             Protocol::Gemini => "\"finishReason\"",
             Protocol::Ollama => "\"done\":true",
@@ -293,6 +324,7 @@ fn case_124_an_error_in_place_of_a_stream_is_reported() {
     let error = json!({ "error": { "message": "No.", "code": 402 } });
     for protocol in [
         Protocol::Chat,
+        Protocol::Responses,
         Protocol::Messages,
         Protocol::Gemini,
         Protocol::Ollama,
@@ -337,7 +369,7 @@ fn recorded_replies_are_read_as_they_were_meant() {
         "write_file",
         json!({ "path": "src/main.rs", "content": "fn main() { println!(\"helo\"); }" }),
     )];
-    let expected: [Meant; 7] = [
+    let expected: [Meant; 9] = [
         (&two, "", usage(30, 0, 19)),
         (&read_file, "", usage(268, 267, 31)),
         (&two, "", None),
@@ -345,6 +377,8 @@ fn recorded_replies_are_read_as_they_were_meant() {
         (&write, "", usage(363, 335, 40)),
         (&read_file, "Let me look at the file.", usage(120, 0, 18)),
         (&read_file, "Let me look at the file.", None),
+        (&two, "", None),
+        (&read_file, "", usage(268, 267, 31)),
     ];
     for ((protocol, recorded), (calls, text, usage)) in recorded().into_iter().zip(expected) {
         let events = read_bytes(protocol, body(recorded).as_bytes(), usize::MAX).unwrap();

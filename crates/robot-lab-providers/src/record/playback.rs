@@ -4,12 +4,10 @@ use super::compare::difference;
 use super::names::Names;
 use super::{Recorded, Recording};
 use crate::failure::Reporter;
-use crate::protocol::Decoder;
-use futures::StreamExt as _;
-use robot_lab::{ModelError, ModelErrorKind, ModelEvent, ModelStream};
+use crate::http::Ended;
+use robot_lab::{ModelError, ModelErrorKind, ModelEvent};
 use serde_json::Value;
-use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A recording that is being played.
 pub(crate) struct Playback {
@@ -33,100 +31,86 @@ impl Playback {
         }
     }
 
-    /// Answers a request as it was answered then.
-    pub(crate) fn answer(
-        &self,
-        body: &str,
-        decoder: Decoder,
-        reporter: &Reporter,
-    ) -> Result<ModelStream, ModelError> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let refused = |why: String| {
-            ModelError::new(
-                ModelErrorKind::BadRequest,
-                format!("{why}; nothing was sent, and the recording is as it was"),
-            )
-        };
-        let number = state.next + 1;
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The body of the answer that a request got then, or why it got none.
+    pub(crate) fn answer(&self, body: &str, reporter: &Reporter) -> Result<String, Ended> {
+        let mut state = self.state();
         let Some(recorded) = self.exchanges.get(state.next) else {
+            let n = self.exchanges.len();
             return Err(refused(format!(
-                "the recording has {} exchanges, and this is one more",
-                self.exchanges.len()
+                "the recording has {n} exchanges, and this is one more"
             )));
         };
         let (then, now) = (state.then.number(&recorded.request), state.now.number(body));
         if let Some(difference) = difference(&then, &now) {
             return Err(refused(format!(
-                "request {number} is not the one that was recorded: {difference}"
+                "request {} is not the one that was recorded: {difference}",
+                state.next + 1
             )));
         }
         state.next += 1;
         let Some(status) = recorded.status else {
-            return Err(reporter.other(ModelErrorKind::Network, "no answer, as it was recorded"));
+            return Err(reporter
+                .other(ModelErrorKind::Network, "no answer, as it was recorded")
+                .into());
         };
-        if !(200..300).contains(&status) {
-            let header = |name: &str| {
-                let found = recorded.headers.iter().find(|(known, _)| known == name);
-                found.map(|(_, value)| value.as_str())
-            };
-            return Err(reporter.status(status, header, &recorded.answer));
+        if (200..300).contains(&status) {
+            return Ok(recorded.answer.clone());
         }
-        let (events, error) = decode(decoder, &recorded.answer, reporter);
-        if events.is_empty()
-            && let Some(error) = error
-        {
-            return Err(error);
-        }
-        let events = joined(events).into_iter().map(|event| translated(event, &state));
-        let events: Vec<_> = events.map(Ok).chain(error.map(Err)).collect();
-        Ok(futures::stream::iter(events).boxed())
+        let header = |name: &str| {
+            let found = recorded.headers.iter().find(|(known, _)| known == name);
+            found.map(|(_, value)| value.as_str())
+        };
+        Err(Ended {
+            said: Some(recorded.answer.clone()),
+            ..reporter.status(status, header, &recorded.answer).into()
+        })
+    }
+
+    /// A reply in the words of this run: its directories, its commits. Texts that came in pieces are made whole, since a
+    /// word may have been cut.
+    pub(crate) fn translate(
+        &self,
+        events: Vec<Result<ModelEvent, ModelError>>,
+    ) -> Vec<Result<ModelEvent, ModelError>> {
+        let state = self.state();
+        let text = |text: String| state.now.translate(&text, &state.then);
+        let translated = |event| match event {
+            ModelEvent::Text(said) => ModelEvent::Text(text(said)),
+            ModelEvent::Reasoning(said) => ModelEvent::Reasoning(text(said)),
+            ModelEvent::Call(mut call) => {
+                for_each_text(&mut call.arguments, &|said| *said = text(std::mem::take(said)));
+                ModelEvent::Call(call)
+            }
+            other => other,
+        };
+        joined(events)
+            .into_iter()
+            .map(|event| event.map(translated))
+            .collect()
     }
 }
 
-/// The events of a whole answer, and why it is none, if so.
-fn decode(
-    mut decoder: Decoder,
-    answer: &str,
-    reporter: &Reporter,
-) -> (VecDeque<ModelEvent>, Option<ModelError>) {
-    let mut events = VecDeque::new();
-    if let Err(fault) = decoder.push(answer.as_bytes(), &mut events) {
-        return (events, Some(reporter.fault(fault)));
-    }
-    match decoder.finish() {
-        Ok(last) => {
-            events.extend(last);
-            (events, None)
-        }
-        Err(fault) => (events, Some(reporter.fault(fault))),
-    }
+fn refused(why: String) -> Ended {
+    let message = format!("{why}; nothing was sent, and the recording is as it was");
+    ModelError::new(ModelErrorKind::BadRequest, message).into()
 }
 
-/// With texts that came in pieces made whole: a word may have been cut.
-fn joined(events: VecDeque<ModelEvent>) -> Vec<ModelEvent> {
-    let mut joined: Vec<ModelEvent> = Vec::new();
+fn joined(events: Vec<Result<ModelEvent, ModelError>>) -> Vec<Result<ModelEvent, ModelError>> {
+    let mut joined: Vec<Result<ModelEvent, ModelError>> = Vec::new();
     for event in events {
         match (joined.last_mut(), event) {
-            (Some(ModelEvent::Text(text)), ModelEvent::Text(more))
-            | (Some(ModelEvent::Reasoning(text)), ModelEvent::Reasoning(more)) => text.push_str(&more),
+            (Some(Ok(ModelEvent::Text(text))), Ok(ModelEvent::Text(more)))
+            | (Some(Ok(ModelEvent::Reasoning(text))), Ok(ModelEvent::Reasoning(more))) => {
+                text.push_str(&more)
+            }
             (_, event) => joined.push(event),
         }
     }
     joined
-}
-
-/// In the words of this run: its directories, its commits.
-fn translated(event: ModelEvent, state: &State) -> ModelEvent {
-    let text = |text: String| state.now.translate(&text, &state.then);
-    match event {
-        ModelEvent::Text(said) => ModelEvent::Text(text(said)),
-        ModelEvent::Reasoning(said) => ModelEvent::Reasoning(text(said)),
-        ModelEvent::Call(mut call) => {
-            for_each_text(&mut call.arguments, &|said| *said = text(std::mem::take(said)));
-            ModelEvent::Call(call)
-        }
-        other => other,
-    }
 }
 
 fn for_each_text(value: &mut Value, change: &impl Fn(&mut String)) {

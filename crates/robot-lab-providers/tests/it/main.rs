@@ -6,6 +6,7 @@
     reason = "a test and its helpers fail by panicking"
 )]
 
+mod adapting;
 mod errors;
 mod fixtures;
 mod framing;

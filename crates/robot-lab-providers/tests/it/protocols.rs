@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use testkit::{Call, ModelServer, Reply};
 
-const PROVIDERS: [&str; 4] = ["openai", "anthropic", "gemini", "ollama"];
+const PROVIDERS: [&str; 5] = ["openai", "openai-responses", "anthropic", "gemini", "ollama"];
 const TEXT: &str = "caf\u{e9} 👩‍🚀, naïve — ½";
 
 /// A reply with all that a reply can have.
@@ -57,7 +57,7 @@ async fn a_whole_reply_is_read_in_any_pieces() {
 
 #[tokio::test]
 async fn case_117_every_kind_of_input_counts_as_the_provider_means_it() {
-    for provider in ["openai", "anthropic", "gemini"] {
+    for provider in ["openai", "openai-responses", "anthropic", "gemini"] {
         let outcome = answer(provider, Reply::text("hi").usage(181_000, 5).cached(180_000)).await;
         let usage = Usage {
             input: 181_000,

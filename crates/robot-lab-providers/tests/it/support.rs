@@ -33,10 +33,13 @@ pub(crate) fn request() -> ModelRequest {
 /// Everything that came of one request.
 #[derive(Debug)]
 pub(crate) struct Outcome {
+    /// But for the model's name.
     pub(crate) events: Vec<ModelEvent>,
     pub(crate) error: Option<ModelError>,
     /// Whether the error came in place of a stream.
     pub(crate) refused: bool,
+    /// The model that the reply says it is from.
+    pub(crate) served_by: Option<String>,
 }
 
 impl Outcome {
@@ -106,6 +109,7 @@ pub(crate) async fn send(model: &dyn Model, request: ModelRequest) -> Outcome {
         events: Vec::new(),
         error: None,
         refused: false,
+        served_by: None,
     };
     match model.stream(request).await {
         Err(error) => (outcome.error, outcome.refused) = (Some(error), true),
@@ -113,7 +117,15 @@ pub(crate) async fn send(model: &dyn Model, request: ModelRequest) -> Outcome {
             while let Some(event) = stream.next().await {
                 assert_eq!(outcome.error, None, "something follows an error");
                 match event {
-                    Ok(event) => outcome.events.push(event),
+                    Ok(ModelEvent::Served(model)) => {
+                        assert_eq!(outcome.served_by.replace(model), None, "it is named twice");
+                    }
+                    Ok(event) => {
+                        if event == ModelEvent::Discarded {
+                            outcome.served_by = None;
+                        }
+                        outcome.events.push(event);
+                    }
                     Err(error) => outcome.error = Some(error),
                 }
             }

@@ -4,6 +4,9 @@ use crate::protocol::{Fault, calls};
 use robot_lab::ToolCall;
 use serde_json::Value;
 
+/// The longest arguments that are looked at to see whether they are whole, in bytes.
+const MAX_LOOKED_AT: usize = 64 * 1024;
+
 /// The calls of one reply, as far as they have come.
 #[derive(Debug, Default)]
 pub(super) struct Pieces(Vec<Open>);
@@ -33,7 +36,7 @@ impl Pieces {
             Some(whole) => whole.to_string(),
         };
         let bytes = name.len() + arguments.len();
-        if let Some(call) = self.find(index, id, name) {
+        if let Some(call) = self.find(index, id, name, &arguments) {
             if call.id.is_empty() {
                 call.id = id.into();
             }
@@ -54,15 +57,24 @@ impl Pieces {
     }
 
     /// The call that a piece belongs to. Pieces are told apart by their index; servers without one, or with the
-    /// same one for every call, announce a further call by a new id and a name.
-    fn find(&mut self, index: Option<u64>, id: &str, name: &str) -> Option<&mut Open> {
+    /// same one for every call, announce a further call by a new id and a name. Without ids, a further call is one with
+    /// another name, or with arguments where those before are whole.
+    fn find(&mut self, index: Option<u64>, id: &str, name: &str, arguments: &str) -> Option<&mut Open> {
         let found = match index {
             Some(_) => self.0.iter_mut().rfind(|call| call.index == index),
             None if !id.is_empty() && !name.is_empty() => self.0.iter_mut().rfind(|call| call.id == id),
-            None if name.is_empty() => self.0.last_mut(),
-            None => None,
+            None => self.0.last_mut(),
         };
-        found.filter(|call| name.is_empty() || id.is_empty() || call.id.is_empty() || call.id == id)
+        found.filter(|call| {
+            if name.is_empty() {
+                return true;
+            }
+            if !id.is_empty() && !call.id.is_empty() {
+                return call.id == id;
+            }
+            let follows = arguments.is_empty() || !is_whole(&call.arguments);
+            call.name.is_empty() || (call.name == name && follows)
+        })
     }
 
     /// The whole calls, once the reply is known to be complete.
@@ -70,6 +82,13 @@ impl Pieces {
         let whole = |call: Open| calls::whole(call.id, call.name, calls::parse(call.arguments));
         self.0.into_iter().map(whole).collect()
     }
+}
+
+/// Whether nothing can follow this text. One that is very long is not looked at again and again.
+fn is_whole(arguments: &str) -> bool {
+    arguments.len() < MAX_LOOKED_AT
+        && arguments.trim_end().ends_with('}')
+        && serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_ok()
 }
 
 #[cfg(test)]

@@ -11,12 +11,17 @@ use serde_json::{Value, json};
 pub(in crate::protocol) struct Reader {
     calls: Pieces,
     reasoning_details: Vec<Value>,
+    /// Whether the model declined in words of its own.
+    refused: bool,
 }
 
 impl decoder::Reader for Reader {
     fn read(&mut self, event: &Value, draft: &mut Draft) -> Result<(), Fault> {
         draft.start();
-        draft.usage(event.get("usage").and_then(counts));
+        draft.model(event.get("model"));
+        for place in ["/usage", "/x_groq/usage", "/choices/0/usage"] {
+            draft.usage(event.pointer(place).and_then(counts));
+        }
         match event.pointer("/choices/0") {
             Some(choice) if choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0 => {
                 self.choice(choice, draft)
@@ -53,8 +58,15 @@ impl Reader {
             self.detail(detail, draft);
         }
         draft.text(&content(delta));
+        let refusal = delta.get("refusal").and_then(Value::as_str).unwrap_or_default();
+        self.refused |= !refusal.is_empty();
+        draft.text(refusal);
         for piece in list("tool_calls") {
             draft.call(self.calls.push(piece)?);
+        }
+        // As it was before a reply could have several.
+        if let Some(function) = delta.get("function_call").filter(|call| call.is_object()) {
+            draft.call(self.calls.push(&json!({ "index": 0, "function": function }))?);
         }
         if let Some(reason) = choice
             .get("finish_reason")
@@ -67,10 +79,12 @@ impl Reader {
                         choice.get("error").cloned().unwrap_or_else(|| json!({})),
                     ));
                 }
+                "stop" if self.refused => FinishReason::Refused,
                 "stop" => FinishReason::Stop,
                 "tool_calls" | "function_call" => FinishReason::ToolCalls,
                 "length" | "max_tokens" => FinishReason::Length,
                 "content_filter" => FinishReason::ContentFilter,
+                "refusal" => FinishReason::Refused,
                 other => FinishReason::Other(other.into()),
             });
         }
@@ -102,23 +116,20 @@ impl Reader {
     }
 }
 
-/// The text of a delta: plain, in parts, or as a refusal.
+/// The text of a delta: plain, or in parts.
 fn content(delta: &Value) -> String {
     match delta.get("content") {
-        Some(Value::String(text)) if !text.is_empty() => text.clone(),
+        Some(Value::String(text)) => text.clone(),
         Some(Value::Array(parts)) => parts
             .iter()
             .filter_map(|part| part.get("text")?.as_str())
             .collect(),
-        _ => delta
-            .get("refusal")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned(),
+        _ => String::new(),
     }
 }
 
-/// The counts in a `usage` object.
+/// The counts in a `usage` object. Cached tokens are among those of the prompt, and those of reasoning among those of
+/// the completion; where a server counts them beside, its total says so.
 fn counts(counts: &Value) -> Option<Usage> {
     let part = |pointers: &[&str]| {
         pointers
@@ -126,12 +137,34 @@ fn counts(counts: &Value) -> Option<Usage> {
             .find_map(|pointer| count(counts, pointer))
             .unwrap_or_default()
     };
+    let (prompt, completion) = (
+        count(counts, "/prompt_tokens")?,
+        count(counts, "/completion_tokens")?,
+    );
+    let cached = part(&[
+        "/prompt_tokens_details/cached_tokens",
+        "/prompt_cache_hit_tokens",
+        "/cache_read_input_tokens",
+        "/cached_tokens",
+    ]);
+    let written = part(&[
+        "/prompt_tokens_details/cache_write_tokens",
+        "/cache_creation_input_tokens",
+    ]);
+    let reasoning = part(&["/completion_tokens_details/reasoning_tokens", "/reasoning_tokens"]);
+    let beyond = count(counts, "/total_tokens")
+        .unwrap_or_default()
+        .saturating_sub(prompt + completion);
+    let cache = cached + written;
+    let cache_beside = cache > prompt || (cache > 0 && (beyond == cache || beyond == cache + reasoning));
+    let reasoning_beside =
+        reasoning > 0 && (beyond == reasoning || (cache_beside && beyond == cache + reasoning));
     usage(Usage {
-        input: count(counts, "/prompt_tokens")?,
-        cached_input: part(&["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens"]),
-        cache_write: part(&["/prompt_tokens_details/cache_write_tokens"]),
-        output: count(counts, "/completion_tokens")?,
-        reasoning: part(&["/completion_tokens_details/reasoning_tokens"]),
+        input: prompt + if cache_beside { cache } else { 0 },
+        cached_input: cached,
+        cache_write: written,
+        output: completion + if reasoning_beside { reasoning } else { 0 },
+        reasoning,
         estimated: false,
     })
 }
@@ -166,7 +199,7 @@ mod tests {
             text("ab"),
             text("no"),
             text("c"),
-            ModelEvent::Finished(FinishReason::Stop),
+            ModelEvent::Finished(FinishReason::Refused),
         ];
         assert_eq!(read(&events), Ok(expected));
     }
@@ -219,7 +252,11 @@ mod tests {
 
     #[test]
     fn announced_calls_that_never_came_are_an_error() {
-        assert!(matches!(read(&[end("tool_calls")]), Err(Fault::Malformed(_))));
+        let lost = Fault::Lost {
+            announced: true,
+            usage: None,
+        };
+        assert_eq!(read(&[end("tool_calls")]), Err(lost));
     }
 
     #[test]

@@ -1,28 +1,37 @@
 //! Writes a request as the body of a chat completion.
 
+use crate::protocol::Options;
 use crate::protocol::calls::{as_object, identifier, schema};
 use robot_lab::{AssistantMessage, AssistantPart, Message, ModelRequest, ToolCall, ToolSpec};
 use serde_json::{Map, Value, json};
 
-/// The body of a request. `echo_reasoning`: earlier replies have their readable reasoning with them.
-pub(in crate::protocol) fn body(model: &str, request: &ModelRequest, echo_reasoning: bool) -> Value {
+/// The body of a request.
+pub(in crate::protocol) fn body(model: &str, request: &ModelRequest, options: &Options) -> Value {
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
     if !request.system.is_empty() {
         messages.push(json!({ "role": "system", "content": request.system }));
     }
-    messages.extend(request.messages.iter().map(|one| message(one, echo_reasoning)));
+    messages.extend(request.messages.iter().map(|one| message(one, options.echo)));
     let mut body = json!({
         "model": model,
         "messages": messages,
-        "stream": true,
-        "stream_options": { "include_usage": true },
+        "stream": options.stream,
     });
     if let Some(body) = body.as_object_mut() {
+        if options.stream {
+            body.insert("stream_options".into(), json!({ "include_usage": true }));
+        }
         if !request.tools.is_empty() {
             body.insert("tools".into(), request.tools.iter().map(tool).collect());
         }
-        if let Some(limit) = request.max_output_tokens {
+        if let Some(limit) = options.limit(request) {
             body.insert("max_tokens".into(), limit.into());
+        }
+        if let Some(temperature) = options.temperature {
+            body.insert("temperature".into(), temperature.into());
+        }
+        if let Some(effort) = options.effort {
+            body.insert("reasoning_effort".into(), effort.name().into());
         }
     }
     body
@@ -98,6 +107,8 @@ fn tool(tool: &ToolSpec) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::effort::Effort;
+    use crate::protocol::tests::{OPTIONS, bare_request};
     use robot_lab::{ToolPart, ToolResult};
 
     fn part(id: &str, name: &str, arguments: Value) -> AssistantPart {
@@ -172,9 +183,33 @@ mod tests {
                 "parameters": { "type": "object", "properties": {} },
             } }],
         });
-        assert_eq!(body("m", &request, false), expected);
+        let silent = Options {
+            echo: false,
+            ..OPTIONS
+        };
+        assert_eq!(body("m", &request, &silent), expected);
         let mut echoed = expected;
         echoed["messages"][2]["reasoning_content"] = json!("hm");
-        assert_eq!(body("m", &request, true), echoed);
+        assert_eq!(body("m", &request, &OPTIONS), echoed);
+    }
+
+    #[test]
+    fn what_is_asked_for_is_named() {
+        let asked = Options {
+            effort: Some(Effort::Xhigh),
+            temperature: Some(0.5),
+            max_output_tokens: Some(7),
+            stream: false,
+            ..OPTIONS
+        };
+        let expected = json!({
+            "model": "m",
+            "messages": [{ "role": "system", "content": "be brief" }, { "role": "user", "content": "go" }],
+            "stream": false,
+            "max_tokens": 7,
+            "temperature": 0.5,
+            "reasoning_effort": "xhigh",
+        });
+        assert_eq!(body("m", &bare_request(), &asked), expected);
     }
 }

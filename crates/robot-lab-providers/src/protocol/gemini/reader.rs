@@ -17,6 +17,7 @@ pub(in crate::protocol) struct Reader {
 impl decoder::Reader for Reader {
     fn read(&mut self, event: &Value, draft: &mut Draft) -> Result<(), Fault> {
         draft.start();
+        draft.model(event.get("modelVersion"));
         draft.usage_at_once(event.get("usageMetadata").and_then(counts));
         if let Some(reason) = event
             .pointer("/promptFeedback/blockReason")
@@ -206,12 +207,14 @@ mod tests {
         ] {
             assert_eq!(read(&[end(reason)]), Ok(vec![ModelEvent::Finished(expected)]));
         }
-        for reason in ["MALFORMED_FUNCTION_CALL", "FUNCTION_CALL"] {
-            assert!(
-                matches!(read(&[end(reason)]), Err(Fault::Malformed(_))),
-                "{reason}"
-            );
-        }
+        assert!(matches!(
+            read(&[end("MALFORMED_FUNCTION_CALL")]),
+            Err(Fault::Malformed(_))
+        ));
+        assert!(matches!(
+            read(&[end("FUNCTION_CALL")]),
+            Err(Fault::Lost { announced: true, .. })
+        ));
     }
 
     #[test]

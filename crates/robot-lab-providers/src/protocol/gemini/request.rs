@@ -1,6 +1,8 @@
 //! Writes a request as the body of a generation.
 
 use super::{CALL, OF, SIGNATURE};
+use crate::effort::Effort;
+use crate::protocol::Options;
 use crate::protocol::calls::{as_object, identifier, schema};
 use robot_lab::{AssistantMessage, AssistantPart, Message, ModelRequest, ToolResult, ToolSpec};
 use serde_json::{Map, Value, json};
@@ -10,7 +12,7 @@ use std::collections::HashMap;
 const NOTHING: &str = "(empty)";
 
 /// The body of a request. The model is named in the address.
-pub(in crate::protocol) fn body(request: &ModelRequest) -> Value {
+pub(in crate::protocol) fn body(model: &str, request: &ModelRequest, options: &Options) -> Value {
     let mut body = Map::new();
     if !request.system.is_empty() {
         body.insert(
@@ -18,19 +20,50 @@ pub(in crate::protocol) fn body(request: &ModelRequest) -> Value {
             json!({ "parts": [{ "text": request.system }] }),
         );
     }
-    body.insert("contents".into(), contents(&request.messages).into());
+    body.insert(
+        "contents".into(),
+        contents(&request.messages, options.echo).into(),
+    );
     if !request.tools.is_empty() {
         let tools: Vec<Value> = request.tools.iter().map(tool).collect();
         body.insert("tools".into(), json!([{ "functionDeclarations": tools }]));
     }
-    if let Some(limit) = request.max_output_tokens {
-        body.insert("generationConfig".into(), json!({ "maxOutputTokens": limit }));
+    let mut config = Map::new();
+    if let Some(limit) = options.limit(request) {
+        config.insert("maxOutputTokens".into(), limit.into());
+    }
+    if let Some(temperature) = options.temperature {
+        config.insert("temperature".into(), temperature.into());
+    }
+    if let Some(effort) = options.effort {
+        let by_level = knows_levels(model) != options.other_thinking;
+        config.insert("thinkingConfig".into(), thinking(effort, by_level));
+    }
+    if !config.is_empty() {
+        body.insert("generationConfig".into(), config.into());
     }
     body.into()
 }
 
+/// How much to think: by level, or by tokens as models take it that came before levels.
+fn thinking(effort: Effort, by_level: bool) -> Value {
+    let mut config = if by_level {
+        json!({ "thinkingLevel": effort.of_three() })
+    } else {
+        json!({ "thinkingBudget": effort.budget() })
+    };
+    if let Some(config) = config.as_object_mut().filter(|_| effort.thinks()) {
+        config.insert("includeThoughts".into(), true.into());
+    }
+    config
+}
+
+fn knows_levels(model: &str) -> bool {
+    !["gemini-1", "gemini-2"].iter().any(|part| model.contains(part))
+}
+
 /// The conversation with the sides taking turns: all results of a reply's calls belong in one content.
-fn contents(messages: &[Message]) -> Vec<Value> {
+fn contents(messages: &[Message], echo: bool) -> Vec<Value> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     // Results name the function, not only the call.
     let mut names: HashMap<&str, &str> = HashMap::new();
@@ -43,7 +76,7 @@ fn contents(messages: &[Message]) -> Vec<Value> {
             }
             Message::Assistant(reply) => {
                 names.extend(reply.calls().map(|call| (call.id.as_str(), call.name.as_str())));
-                ("model", assistant(reply))
+                ("model", assistant(reply, echo))
             }
         };
         match turns.last_mut() {
@@ -57,7 +90,7 @@ fn contents(messages: &[Message]) -> Vec<Value> {
     turns.into_iter().map(write).collect()
 }
 
-fn assistant(reply: &AssistantMessage) -> Vec<Value> {
+fn assistant(reply: &AssistantMessage, echo: bool) -> Vec<Value> {
     let mut parts = Vec::new();
     let mut signature: Option<Value> = None;
     for part in &reply.parts {
@@ -66,6 +99,7 @@ fn assistant(reply: &AssistantMessage) -> Vec<Value> {
             AssistantPart::Text { text } => parts.push(json!({ "text": text })),
             // Its summary does not go back; its signature does.
             AssistantPart::Reasoning { .. } => {}
+            AssistantPart::Opaque { .. } if !echo => {}
             AssistantPart::Opaque { data } => match (data.get(SIGNATURE), data.get(OF)) {
                 (Some(signed), Some(of)) if of == CALL => signature = Some(signed.clone()),
                 // Texts are joined, so a signature has a part of its own.
@@ -107,7 +141,57 @@ fn tool(tool: &ToolSpec) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::tests::{bare_request, conversation as sample};
+    use crate::protocol::tests::{OPTIONS, bare_request, conversation as sample};
+
+    fn body(request: &ModelRequest) -> Value {
+        super::body("m", request, &OPTIONS)
+    }
+
+    #[test]
+    fn thinking_is_asked_for_as_the_model_takes_it() {
+        for (model, effort, other_thinking, expected) in [
+            (
+                "gemini-3-pro",
+                Effort::High,
+                false,
+                json!({ "thinkingLevel": "high", "includeThoughts": true }),
+            ),
+            (
+                "gemini-3-pro",
+                Effort::None,
+                false,
+                json!({ "thinkingLevel": "low" }),
+            ),
+            (
+                "gemini-3-pro",
+                Effort::Low,
+                true,
+                json!({ "thinkingBudget": 4_096, "includeThoughts": true }),
+            ),
+            (
+                "gemini-2.5-flash",
+                Effort::None,
+                false,
+                json!({ "thinkingBudget": 0 }),
+            ),
+            (
+                "gemini-2.5-pro",
+                Effort::Xhigh,
+                false,
+                json!({ "thinkingBudget": 24_576, "includeThoughts": true }),
+            ),
+        ] {
+            let options = Options {
+                effort: Some(effort),
+                temperature: Some(0.5),
+                other_thinking,
+                ..OPTIONS
+            };
+            let config = json!({ "temperature": 0.5, "thinkingConfig": expected });
+            let written = super::body(model, &bare_request(), &options);
+            assert_eq!(written["generationConfig"], config, "{model} {effort:?}");
+        }
+    }
 
     #[test]
     fn a_conversation_is_written_in_turns() {

@@ -51,6 +51,7 @@ impl decoder::Reader for Reader {
         match event.get("type").and_then(Value::as_str).unwrap_or_default() {
             "message_start" => {
                 draft.start();
+                draft.model(event.pointer("/message/model"));
                 self.counts.update(event.pointer("/message/usage"));
                 draft.usage_at_once(self.counts.usage());
             }
@@ -70,15 +71,10 @@ impl decoder::Reader for Reader {
             "message_delta" => {
                 self.counts.update(event.get("usage"));
                 draft.usage(self.counts.usage());
-                if let Some(reason) = event.pointer("/delta/stop_reason").and_then(Value::as_str) {
-                    self.stop = Some(match reason {
-                        "end_turn" | "stop_sequence" => FinishReason::Stop,
-                        "tool_use" => FinishReason::ToolCalls,
-                        "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
-                        "refusal" => FinishReason::ContentFilter,
-                        other => FinishReason::Other(other.into()),
-                    });
-                }
+                self.stop = event
+                    .pointer("/delta/stop_reason")
+                    .and_then(finish)
+                    .or(self.stop.take());
             }
             // Only this says that the reply is whole.
             "message_stop" => {
@@ -93,6 +89,8 @@ impl decoder::Reader for Reader {
                 draft.end(reason);
                 draft.done();
             }
+            // The whole message, in place of a stream.
+            "message" => self.whole(event, draft)?,
             // Keeps the connection alive, or is new.
             _ => {}
         }
@@ -131,6 +129,23 @@ impl decoder::Reader for Reader {
 }
 
 impl Reader {
+    /// A message that came in one piece.
+    fn whole(&mut self, message: &Value, draft: &mut Draft) -> Result<(), Fault> {
+        draft.start();
+        draft.model(message.get("model"));
+        let blocks = message.get("content").and_then(Value::as_array);
+        for (index, block) in (0..).zip(blocks.into_iter().flatten()) {
+            self.open(index, block, draft)?;
+            self.close(index, draft);
+        }
+        self.counts.update(message.get("usage"));
+        draft.usage(self.counts.usage());
+        let reason = message.get("stop_reason").and_then(finish);
+        draft.end(reason.ok_or_else(|| Fault::malformed("it ends without a reason"))?);
+        draft.done();
+        Ok(())
+    }
+
     fn open(&mut self, index: u64, block: &Value, draft: &mut Draft) -> Result<(), Fault> {
         let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default();
         let kind = match text("type") {
@@ -219,6 +234,17 @@ impl Reader {
             *handed_on = true;
         }
     }
+}
+
+/// Why a message ended.
+fn finish(reason: &Value) -> Option<FinishReason> {
+    Some(match reason.as_str()? {
+        "end_turn" | "stop_sequence" => FinishReason::Stop,
+        "tool_use" => FinishReason::ToolCalls,
+        "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
+        "refusal" => FinishReason::Refused,
+        other => FinishReason::Other(other.into()),
+    })
 }
 
 /// Adds to a text in a block.
@@ -425,7 +451,7 @@ mod tests {
             ("stop_sequence", FinishReason::Stop),
             ("max_tokens", FinishReason::Length),
             ("model_context_window_exceeded", FinishReason::Length),
-            ("refusal", FinishReason::ContentFilter),
+            ("refusal", FinishReason::Refused),
             ("pause_turn", FinishReason::Other("pause_turn".into())),
         ] {
             let read = read(&end(reason)).unwrap();
@@ -442,10 +468,13 @@ mod tests {
             vec![call(0, "a"), delta_of_end.clone(), end_of_all.clone()],
             vec![call(0, ""), stop(0), delta_of_end.clone(), end_of_all.clone()],
             vec![arguments(0, "{}")],
-            vec![begun.clone(), delta_of_end.clone(), end_of_all.clone()],
         ] {
             assert!(matches!(read(&events), Err(Fault::Malformed(_))), "{events:?}");
         }
+        assert!(matches!(
+            read(&[begun.clone(), delta_of_end.clone(), end_of_all]),
+            Err(Fault::Lost { announced: true, .. })
+        ));
         assert_eq!(
             read(&[call(0, "a"), stop(0), delta_of_end]),
             Err(Fault::Cut),

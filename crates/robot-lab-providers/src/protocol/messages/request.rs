@@ -1,5 +1,7 @@
 //! Writes a request as the body of a message.
 
+use crate::effort::Effort;
+use crate::protocol::Options;
 use crate::protocol::calls::{as_object, identifier, schema};
 use robot_lab::{AssistantMessage, AssistantPart, Message, ModelRequest, ToolResult, ToolSpec};
 use serde_json::{Map, Value, json};
@@ -9,17 +11,27 @@ const NOTHING: &str = "(empty)";
 /// The most tokens of a reply when none are said: the protocol demands a number, and refuses one that is too large
 /// for the model. Every model since the fourth generation allows this many.
 const MAX_TOKENS: u32 = 32_000;
+/// How many ends of turns are marked; with the system prompt there are fewer marks than the four that are allowed.
+const MARKED_ENDS: usize = 2;
 
 /// The body of a request.
 ///
 /// The end of the conversation and what stands before it, tools and system prompt, are marked to be cached: the next
-/// request repeats all of it.
-pub(in crate::protocol) fn body(model: &str, request: &ModelRequest) -> Value {
+/// request repeats all of it. So is the end that the request before this one marked, so that what it wrote to the cache
+/// is found however much came since: a cache is looked for only a few blocks back from a mark.
+pub(in crate::protocol) fn body(model: &str, request: &ModelRequest, options: &Options) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), model.into());
-    let limit = request.max_output_tokens.unwrap_or_else(|| max_tokens(model));
+    let limit = options
+        .limit(request)
+        .unwrap_or_else(|| options.at_most(max_tokens(model)));
     body.insert("max_tokens".into(), limit.into());
-    body.insert("stream".into(), true.into());
+    body.insert("stream".into(), options.stream.into());
+    let thinks = think(&mut body, model, limit, options);
+    // A model that thinks takes no temperature but its own.
+    if let (Some(temperature), false) = (options.temperature, thinks) {
+        body.insert("temperature".into(), temperature.into());
+    }
     let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
     let mut system: Vec<Value> = text(&request.system).into_iter().collect();
     // The mark on the system prompt covers the tools, which stand before it.
@@ -27,15 +39,48 @@ pub(in crate::protocol) fn body(model: &str, request: &ModelRequest) -> Value {
     if !system.is_empty() {
         body.insert("system".into(), system.into());
     }
-    let mut messages = conversation(&request.messages);
-    let last = messages.last_mut().and_then(|turn| turn.content.last_mut());
-    mark(last.filter(|block| is_markable(block)));
+    let mut messages = conversation(&request.messages, options.echo);
+    let ends = messages.iter_mut().rev().filter(|turn| turn.role == "user");
+    for turn in ends.take(MARKED_ENDS) {
+        mark(turn.content.last_mut());
+    }
     let messages: Vec<Value> = messages.into_iter().map(Turn::write).collect();
     body.insert("messages".into(), messages.into());
     if !tools.is_empty() {
         body.insert("tools".into(), tools.into());
     }
     body.into()
+}
+
+/// Asks for thinking, and says whether it did: by effort, or by so many tokens where the model is older than that. None
+/// is what a model does that is not asked.
+fn think(body: &mut Map<String, Value>, model: &str, limit: u32, options: &Options) -> bool {
+    let Some(effort) = options.effort.filter(|effort| effort.thinks()) else {
+        return false;
+    };
+    if knows_effort(model) != options.other_thinking {
+        let name = match effort {
+            Effort::None | Effort::Minimal => Effort::Low.name(),
+            other => other.name(),
+        };
+        body.insert("thinking".into(), json!({ "type": "adaptive" }));
+        body.insert("output_config".into(), json!({ "effort": name }));
+        return true;
+    }
+    // Thinking is a part of the reply, of which something must be left for the rest.
+    let budget = effort.budget().min(limit / 2);
+    if budget < Effort::Minimal.budget() {
+        return false;
+    }
+    let thinking = json!({ "type": "enabled", "budget_tokens": budget });
+    body.insert("thinking".into(), thinking);
+    true
+}
+
+/// Whether a model is asked for effort and not for tokens of thinking: those of Anthropic's that came after 4.5.
+fn knows_effort(model: &str) -> bool {
+    let older = ["claude-3", "-4-0", "-4-1", "-4-2", "-4-5"];
+    model.contains("claude") && !older.iter().any(|part| model.contains(part))
 }
 
 /// The limit of models that came before the present ones; they refuse a larger number.
@@ -61,13 +106,13 @@ impl Turn {
 }
 
 /// The conversation with the sides taking turns. The results of a reply's calls come first in the turn after it.
-fn conversation(messages: &[Message]) -> Vec<Turn> {
+fn conversation(messages: &[Message], echo: bool) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
     for message in messages {
         let (role, content) = match message {
             Message::User { text: said } => ("user", vec![text(said).unwrap_or_else(|| block(NOTHING))]),
             Message::Tool(answer) => ("user", vec![result(answer)]),
-            Message::Assistant(reply) => ("assistant", assistant(reply)),
+            Message::Assistant(reply) => ("assistant", assistant(reply, echo)),
         };
         match turns.last_mut() {
             // A reply without a word is no turn.
@@ -80,11 +125,11 @@ fn conversation(messages: &[Message]) -> Vec<Turn> {
 }
 
 /// Readable reasoning goes back only in the opaque block that it came with, which is signed.
-fn assistant(reply: &AssistantMessage) -> Vec<Value> {
+fn assistant(reply: &AssistantMessage, echo: bool) -> Vec<Value> {
     let write = |part: &AssistantPart| match part {
         AssistantPart::Text { text: said } => text(said),
         AssistantPart::Reasoning { .. } => None,
-        AssistantPart::Opaque { data } => is_thinking(data).then(|| data.clone()),
+        AssistantPart::Opaque { data } => (echo && is_thinking(data)).then(|| data.clone()),
         AssistantPart::Call(call) => Some(json!({
             "type": "tool_use",
             "id": identifier(&call.id),
@@ -130,10 +175,6 @@ fn block(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-fn is_markable(block: &Value) -> bool {
-    !is_thinking(block)
-}
-
 fn mark(block: Option<&mut Value>) {
     if let Some(block) = block.and_then(Value::as_object_mut) {
         block.insert("cache_control".into(), json!({ "type": "ephemeral" }));
@@ -143,7 +184,11 @@ fn mark(block: Option<&mut Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::tests::{bare_request, conversation as sample};
+    use crate::protocol::tests::{OPTIONS, bare_request, conversation as sample};
+
+    fn body(model: &str, request: &ModelRequest) -> Value {
+        super::body(model, request, &OPTIONS)
+    }
 
     fn marked(mut block: Value) -> Value {
         mark(Some(&mut block));
@@ -159,7 +204,7 @@ mod tests {
             "stream": true,
             "system": [marked(block("be brief"))],
             "messages": [
-                { "role": "user", "content": [block("go")] },
+                { "role": "user", "content": [marked(block("go"))] },
                 { "role": "assistant", "content": [
                     thinking,
                     block("Reading."),
@@ -225,6 +270,73 @@ mod tests {
         let mut request = bare_request();
         request.max_output_tokens = Some(9);
         assert_eq!(body("m", &request)["max_tokens"], 9);
+    }
+
+    #[test]
+    fn the_end_that_was_marked_before_is_marked_again() {
+        let mut request = sample(json!({}));
+        let marks = |request: &ModelRequest| -> Vec<Value> {
+            let written = body("m", request);
+            let turns = written["messages"].as_array().unwrap().iter();
+            let blocks = turns.flat_map(|turn| turn["content"].as_array().unwrap().clone());
+            let is_marked = |block: &Value| block.get("cache_control").is_some();
+            blocks.filter(is_marked).collect()
+        };
+        let before = marks(&request);
+        request.messages.push(Message::Assistant(AssistantMessage {
+            parts: vec![AssistantPart::Text { text: "so".into() }],
+        }));
+        request.messages.push(Message::User { text: "on".into() });
+        let after = marks(&request);
+        assert_eq!((before.len(), after.len()), (2, 2));
+        assert_eq!(before[1], after[0]);
+    }
+
+    #[test]
+    fn thinking_is_asked_for_as_the_model_takes_it() {
+        let ask = |model: &str, effort, other_thinking, limit| {
+            let options = Options {
+                effort: Some(effort),
+                temperature: Some(0.5),
+                max_output_tokens: limit,
+                other_thinking,
+                ..OPTIONS
+            };
+            let body = super::body(model, &bare_request(), &options);
+            let part = |key: &str| body.get(key).cloned().unwrap_or_default();
+            (part("thinking"), part("output_config"), part("temperature"))
+        };
+        let adaptive = |effort: &str| {
+            (
+                json!({ "type": "adaptive" }),
+                json!({ "effort": effort }),
+                json!(null),
+            )
+        };
+        let budget = |tokens: u32| {
+            let thinking = json!({ "type": "enabled", "budget_tokens": tokens });
+            (thinking, json!(null), json!(null))
+        };
+        let nothing = (json!(null), json!(null), json!(0.5));
+        for (model, effort, other, limit, expected) in [
+            ("claude-opus-4-7", Effort::High, false, None, adaptive("high")),
+            ("claude-opus-5", Effort::Minimal, false, None, adaptive("low")),
+            ("claude-opus-5", Effort::Low, true, None, budget(4_096)),
+            ("claude-sonnet-4-5", Effort::Medium, false, None, budget(10_240)),
+            (
+                "claude-sonnet-4-20250514",
+                Effort::Low,
+                false,
+                None,
+                budget(4_096),
+            ),
+            ("claude-haiku-4-5", Effort::Low, true, None, adaptive("low")),
+            ("MiniMax-M2", Effort::Xhigh, false, Some(8_192), budget(4_096)),
+            ("MiniMax-M2", Effort::Low, false, Some(1_000), nothing.clone()),
+            ("claude-opus-5", Effort::None, false, None, nothing),
+        ] {
+            assert_eq!(ask(model, effort, other, limit), expected, "{model} {effort:?}");
+        }
     }
 
     #[test]

@@ -41,6 +41,7 @@ impl Reader {
 impl decoder::Reader for Reader {
     fn read(&mut self, event: &Value, draft: &mut Draft) -> Result<(), Fault> {
         draft.start();
+        draft.model(event.get("model"));
         let message = event.get("message").unwrap_or(&Value::Null);
         let text = |key: &str| message.get(key).and_then(Value::as_str).unwrap_or_default();
         draft.reasoning(text("thinking"));
@@ -98,7 +99,7 @@ fn counts(event: &Value) -> Option<Usage> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::tests::{bare_request, read_all, read_events};
+    use crate::protocol::tests::{OPTIONS, bare_request, read_all, read_events};
     use crate::protocol::{Options, Protocol};
     use robot_lab::Message;
 
@@ -107,7 +108,7 @@ mod tests {
     }
 
     fn message(message: Value) -> Value {
-        json!({ "model": "m", "message": message, "done": false })
+        json!({ "message": message, "done": false })
     }
 
     fn end(reason: &str, read: u64) -> Value {
@@ -201,11 +202,8 @@ mod tests {
             (900, 0, false),
         ] {
             let line = format!("{}\n", end("stop", was_read));
-            let options = Options {
-                num_ctx,
-                ..Options::default()
-            };
-            let decoder = Protocol::Ollama.decoder(&request, options);
+            let options = Options { num_ctx, ..OPTIONS };
+            let decoder = Protocol::Ollama.decoder(&request, &options);
             let read = read_all(decoder, line.as_bytes(), usize::MAX);
             assert_eq!(
                 matches!(read, Err(Fault::Overflow(_))),

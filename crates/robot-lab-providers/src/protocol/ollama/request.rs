@@ -1,5 +1,7 @@
 //! Writes a request as the body of a chat.
 
+use crate::effort::Effort;
+use crate::protocol::Options;
 use crate::protocol::calls::{as_object, identifier, schema};
 use robot_lab::{AssistantMessage, AssistantPart, Message, ModelRequest, ToolCall, ToolSpec};
 use serde_json::{Map, Value, json};
@@ -10,29 +12,46 @@ use std::collections::HashMap;
 const KEEP_ALIVE: &str = "30m";
 
 /// The body of a request. The server is told to refuse what does not fit, where it knows how to.
-pub(in crate::protocol) fn body(model: &str, request: &ModelRequest, num_ctx: u32) -> Value {
-    let mut options = json!({ "num_ctx": num_ctx });
-    if let (Some(options), Some(limit)) = (options.as_object_mut(), request.max_output_tokens) {
-        options.insert("num_predict".into(), limit.into());
+pub(in crate::protocol) fn body(model: &str, request: &ModelRequest, asked: &Options) -> Value {
+    let mut options = json!({ "num_ctx": asked.num_ctx });
+    if let Some(options) = options.as_object_mut() {
+        if let Some(limit) = asked.limit(request) {
+            options.insert("num_predict".into(), limit.into());
+        }
+        if let Some(temperature) = asked.temperature {
+            options.insert("temperature".into(), temperature.into());
+        }
     }
     let mut body = json!({
         "model": model,
-        "messages": messages(request),
-        "stream": true,
+        "messages": messages(request, asked.echo),
+        "stream": asked.stream,
         "options": options,
         "keep_alive": KEEP_ALIVE,
         "truncate": false,
         "shift": false,
     });
-    if let Some(body) = body.as_object_mut()
-        && !request.tools.is_empty()
-    {
-        body.insert("tools".into(), request.tools.iter().map(tool).collect());
+    if let Some(body) = body.as_object_mut() {
+        if !request.tools.is_empty() {
+            body.insert("tools".into(), request.tools.iter().map(tool).collect());
+        }
+        if let Some(effort) = asked.effort {
+            body.insert("think".into(), think(model, effort));
+        }
     }
     body
 }
 
-fn messages(request: &ModelRequest) -> Vec<Value> {
+/// Most models think or do not; those of one family think more or less, and always.
+fn think(model: &str, effort: Effort) -> Value {
+    if model.contains("gpt-oss") {
+        effort.of_three().into()
+    } else {
+        effort.thinks().into()
+    }
+}
+
+fn messages(request: &ModelRequest, echo: bool) -> Vec<Value> {
     let mut written = Vec::with_capacity(request.messages.len() + 1);
     if !request.system.is_empty() {
         written.push(json!({ "role": "system", "content": request.system }));
@@ -55,7 +74,7 @@ fn messages(request: &ModelRequest) -> Vec<Value> {
             }
             Message::Assistant(reply) => {
                 names.extend(reply.calls().map(|call| (call.id.as_str(), call.name.as_str())));
-                assistant(reply)
+                assistant(reply, echo)
             }
         });
     }
@@ -63,7 +82,7 @@ fn messages(request: &ModelRequest) -> Vec<Value> {
 }
 
 /// Templates decide which reasoning the model sees again, so all of it goes back.
-fn assistant(reply: &AssistantMessage) -> Value {
+fn assistant(reply: &AssistantMessage, echo: bool) -> Value {
     let mut message = Map::new();
     message.insert("role".into(), "assistant".into());
     message.insert("content".into(), reply.text().into());
@@ -75,7 +94,7 @@ fn assistant(reply: &AssistantMessage) -> Value {
             _ => None,
         })
         .collect();
-    if !thinking.is_empty() {
+    if echo && !thinking.is_empty() {
         message.insert("thinking".into(), thinking.into());
     }
     let calls: Vec<Value> = reply.calls().map(call).collect();
@@ -98,7 +117,32 @@ fn tool(tool: &ToolSpec) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::tests::{bare_request, conversation};
+    use crate::protocol::tests::{OPTIONS, bare_request, conversation};
+
+    fn body(model: &str, request: &ModelRequest, num_ctx: u32) -> Value {
+        super::body(model, request, &Options { num_ctx, ..OPTIONS })
+    }
+
+    #[test]
+    fn what_is_asked_for_is_named() {
+        for (model, effort, expected) in [
+            ("qwen", Effort::None, json!(false)),
+            ("qwen", Effort::Low, json!(true)),
+            ("gpt-oss:20b", Effort::None, json!("low")),
+            ("gpt-oss:20b", Effort::Xhigh, json!("high")),
+        ] {
+            let asked = Options {
+                effort: Some(effort),
+                temperature: Some(0.5),
+                stream: false,
+                ..OPTIONS
+            };
+            let written = super::body(model, &bare_request(), &asked);
+            assert_eq!(written["think"], expected, "{model} {effort:?}");
+            assert_eq!(written["options"]["temperature"], 0.5);
+            assert_eq!(written["stream"], false);
+        }
+    }
 
     #[test]
     fn a_conversation_is_written_in_order() {
