@@ -11,6 +11,7 @@ mod errors;
 mod fixtures;
 mod framing;
 mod protocols;
+mod record;
 mod replies;
 mod script;
 mod support;

@@ -225,6 +225,7 @@ async fn an_observer_sees_every_exchange_however_it_ends_and_no_key() {
                 status,
                 body,
                 bytes,
+                ..
             } => {
                 let status_of = if expected == 2 { 400 } else { 200 };
                 assert_eq!((index % 2, *number, *status), (1, expected, Some(status_of)));
