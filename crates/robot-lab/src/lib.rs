@@ -12,7 +12,9 @@
 //! 5. [`Hook`]s steer: around each request, around each tool call, after each turn. They share a [`Store`] that lives
 //!    as long as the invocation.
 //! 6. [`EventSink`]s observe: one typed stream of [`RobotEvent`]s, which can neither fail nor stop anything.
-//! 7. [`TokenBudget`] bounds what robots may spend together, also in the middle of a reply.
+//! 7. Before a call runs, slips of the model that can mean only one thing are repaired ([`Repair`]); all others are
+//!    answered.
+//! 8. [`TokenBudget`] bounds what robots may spend together, also in the middle of a reply.
 //!
 //! Decisions are in a pure machine ([`robot`]'s `turn`), effects in one driver. Nothing here reads files, the
 //! environment or the clock.
@@ -22,13 +24,14 @@ pub mod event;
 pub mod hook;
 pub mod message;
 pub mod model;
+mod repair;
 pub mod robot;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod tool;
 
 pub use budget::TokenBudget;
-pub use event::{EventSink, NoEvents, RobotEvent};
+pub use event::{EventSink, NoEvents, Repair, RobotEvent};
 pub use hook::{Hook, HookCx, NextModel, NextTool, Store, Turn, TurnAction};
 pub use message::{AssistantMessage, AssistantPart, Message, ToolCall, ToolPart, ToolResult, Transcript};
 pub use model::{

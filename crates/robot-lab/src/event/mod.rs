@@ -1,6 +1,7 @@
 //! What a robot does, as it does it: one closed set of events. Events observe; hooks steer.
 
 use crate::model::{FinishReason, ModelErrorKind, Usage};
+pub use crate::repair::Repair;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
@@ -63,6 +64,9 @@ pub enum RobotEvent {
         tool: String,
         /// Its arguments.
         arguments: Value,
+        /// What was done to the call before.
+        #[serde(default)]
+        repair: Repair,
     },
     /// A tool call ended.
     ToolFinished {

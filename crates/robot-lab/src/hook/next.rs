@@ -3,6 +3,7 @@
 use super::{Hook, HookCx};
 use crate::message::ToolCall;
 use crate::model::{ModelError, ModelReply, ModelRequest};
+use crate::repair;
 use crate::tool::{Abort, ToolCx, ToolOutcome, Toolset};
 use futures::future::{BoxFuture, FutureExt as _};
 use std::sync::Arc;
@@ -16,7 +17,8 @@ pub struct NextTool<'a> {
 }
 
 impl NextTool<'_> {
-    /// Runs the remaining hooks, then the tool. An unknown tool is an answer to the model; so is a tool that panics.
+    /// Runs the remaining hooks, then the tool. An unknown tool is an answer to the model; so are
+    /// arguments that are no object, and a tool that panics.
     pub async fn run(self, call: ToolCall) -> Result<ToolOutcome, Abort> {
         if let Some((hook, rest)) = self.hooks.split_first() {
             return hook
@@ -24,12 +26,15 @@ impl NextTool<'_> {
                 .await;
         }
         let Some(tool) = self.tools.get(&call.name) else {
-            let names = self.tools.names().join(", ");
-            return Ok(ToolOutcome::BadCall(format!(
-                "there is no tool `{}`; the tools are: {names}",
-                call.name
-            )));
+            return Ok(ToolOutcome::BadCall(self.tools.unknown(&call.name)));
         };
+        if let Err(flaw) = repair::arguments(&call.arguments) {
+            let takes = repair::signature(&tool.spec().parameters);
+            return Ok(ToolOutcome::BadCall(format!(
+                "{flaw}; nothing was done, call {name} again. {name} takes: {takes}",
+                name = call.name
+            )));
+        }
         let cx = ToolCx {
             cancel: self.cx.cancel,
         };

@@ -7,9 +7,11 @@ use crate::event::RobotEvent;
 use crate::hook::{HookCx, NextModel, NextTool, Store, Turn, TurnAction};
 use crate::message::{ToolCall, ToolResult, Transcript};
 use crate::model::{ModelErrorKind, ModelReply, ModelRequest};
+use crate::repair::{Repair, settle};
 use crate::tool::{Abort, ToolOutcome};
 use futures::future::FutureExt as _;
 use std::any::Any;
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -33,6 +35,7 @@ pub(super) async fn run(
             store: &store,
             cancel,
             turn: 0,
+            repairs: HashMap::new(),
         };
         let invoked = AssertUnwindSafe(run.invoke(message, &mut transcript))
             .catch_unwind()
@@ -84,6 +87,8 @@ struct Run<'a> {
     store: &'a Store,
     cancel: &'a CancellationToken,
     turn: u32,
+    /// What was done to the calls of the last reply, by their ids.
+    repairs: HashMap<String, Repair>,
 }
 
 impl<'a> Run<'a> {
@@ -113,9 +118,16 @@ impl<'a> Run<'a> {
                     results.clear();
                     self.robot.sink.emit(RobotEvent::TurnStarted { turn: self.turn });
                     match self.request(transcript).await {
-                        Ok(answer) => {
+                        Ok(mut answer) => {
+                            let settled = settle(&mut answer, &self.robot.tools);
                             transcript.push_assistant(answer.message.clone())?;
-                            let next = machine.replied(transcript.pending().to_vec(), &answer.finish);
+                            let calls = transcript.pending().to_vec();
+                            let ids = calls.iter().map(|call| call.id.clone());
+                            self.repairs = ids.zip(settled.repairs).collect();
+                            let next = match settled.unreadable {
+                                Some(why) => machine.unreadable(&why),
+                                None => machine.replied(calls, &answer.finish),
+                            };
                             reply = Some(answer);
                             next
                         }
@@ -203,6 +215,7 @@ impl<'a> Run<'a> {
             call_id: call_id.clone(),
             tool: tool.clone(),
             arguments: call.arguments.clone(),
+            repair: self.repairs.get(&call_id).cloned().unwrap_or_default(),
         });
         let cx = self.cx();
         let next = NextTool {

@@ -85,6 +85,17 @@ impl Invocation {
         self.next()
     }
 
+    /// A reply came that ends as a call does, written as text, but cannot be read.
+    pub(super) fn unreadable(&mut self, why: &str) -> Action {
+        self.count_bad();
+        match self.end.take() {
+            Some(end) => Action::Done(end),
+            None => Action::Say(format!(
+                "Your call could not be read, and nothing was done: {why}. Call the tool again."
+            )),
+        }
+    }
+
     /// A tool call ended, and the caller may have cancelled meanwhile.
     pub(super) fn ran(&mut self, outcome: &ToolOutcome, cancelled: bool) -> Action {
         match outcome {

@@ -2,6 +2,7 @@
 
 use super::{Abort, Tool, ToolCx, ToolOutcome, ToolSpec};
 use crate::message::ToolCall;
+use crate::repair;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -94,8 +95,9 @@ impl<T: TypedTool> Tool for Typed<T> {
         match parse::<T::Args>(&call.arguments) {
             Ok(args) => self.tool.run(args, cx).await,
             Err(why) => Ok(ToolOutcome::BadCall(format!(
-                "{why}; nothing was done, call {} again",
-                T::NAME
+                "{why}; nothing was done, call {name} again. {name} takes: {takes}",
+                name = T::NAME,
+                takes = repair::signature(&self.spec.parameters)
             ))),
         }
     }
@@ -103,27 +105,7 @@ impl<T: TypedTool> Tool for Typed<T> {
 
 /// Turns what the model wrote into typed arguments, or into a sentence that helps it to write better ones.
 fn parse<A: DeserializeOwned>(arguments: &Value) -> Result<A, String> {
-    let object = match arguments {
-        Value::Object(_) => arguments.clone(),
-        Value::Null => Value::Object(serde_json::Map::new()),
-        // Either arguments that are no JSON at all, or an object that was encoded twice: unwrapped once.
-        Value::String(text) => match serde_json::from_str::<Value>(text) {
-            Ok(inner @ Value::Object(_)) => inner,
-            Ok(other) => {
-                return Err(format!(
-                    "the arguments must be a JSON object, not {}",
-                    kind(&other)
-                ));
-            }
-            Err(error) => return Err(format!("the arguments are not valid JSON: {error}")),
-        },
-        other => {
-            return Err(format!(
-                "the arguments must be a JSON object, not {}",
-                kind(other)
-            ));
-        }
-    };
+    let object = Value::Object(repair::arguments(arguments).map_err(|flaw| flaw.to_string())?);
     serde_path_to_error::deserialize(object).map_err(|error| {
         let path = error.path().to_string();
         let inner = error.into_inner();
@@ -133,17 +115,6 @@ fn parse<A: DeserializeOwned>(arguments: &Value) -> Result<A, String> {
             format!("argument `{path}`: {inner}")
         }
     })
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
 }
 
 #[cfg(test)]
@@ -173,7 +144,7 @@ mod tests {
         );
         for (arguments, expected) in [
             (json!({}), "the arguments do not fit: missing field `path`"),
-            (json!(null), "the arguments do not fit: missing field `path`"),
+            (json!(null), "the arguments must be a JSON object, not null"),
             (
                 json!({"path": 3}),
                 "argument `path`: invalid type: integer `3`, expected a string",
@@ -183,7 +154,7 @@ mod tests {
         ] {
             assert_eq!(parse::<Args>(&arguments).unwrap_err(), expected);
         }
-        let broken = parse::<Args>(&json!("{\"path\": \"a\",}")).unwrap_err();
+        let broken = parse::<Args>(&json!("{\"path\": \"a\"")).unwrap_err();
         assert!(
             broken.starts_with("the arguments are not valid JSON: "),
             "{broken}"

@@ -1,8 +1,12 @@
 //! The tools of one robot, by name.
 
 use super::{Tool, ToolSpec, Typed, TypedTool};
+use crate::repair::{Known, find_name};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Bytes of a wrong name that an answer repeats.
+const MAX_SHOWN: usize = 100;
 
 /// Tools with unique names, in the order in which they were added.
 #[derive(Clone, Default)]
@@ -46,6 +50,21 @@ impl Toolset {
         self.index.get(name).and_then(|&i| self.tools.get(i))
     }
 
+    /// The tool that a name means, which may be written in another way.
+    pub(crate) fn find(&self, name: &str) -> Known<'_> {
+        find_name(&self.names(), name)
+    }
+
+    /// What to say to whoever calls a tool that is not there.
+    pub(crate) fn unknown(&self, name: &str) -> String {
+        let near = match self.find(name) {
+            Known::Not(Some(near)) => format!("; did you mean `{near}`?"),
+            _ => String::new(),
+        };
+        let names = self.names().join(", ");
+        format!("there is no tool `{}`; the tools are: {names}{near}", shown(name))
+    }
+
     /// The names, in order.
     pub fn names(&self) -> Vec<&str> {
         self.tools.iter().map(|tool| tool.spec().name.as_str()).collect()
@@ -55,6 +74,11 @@ impl Toolset {
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.tools.iter().map(|tool| tool.spec().clone()).collect()
     }
+}
+
+/// The beginning of a name, which a model may have made of anything.
+fn shown(name: &str) -> &str {
+    name.get(..name.floor_char_boundary(MAX_SHOWN)).unwrap_or(name)
 }
 
 impl std::fmt::Debug for Toolset {

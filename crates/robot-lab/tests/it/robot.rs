@@ -119,6 +119,47 @@ async fn wrong_calls_are_answered_and_five_in_a_row_end_it() {
 }
 
 #[tokio::test]
+async fn case_134_139_calls_written_as_text_run_with_ids_of_their_own() {
+    let written = |n: u32| {
+        let call = format!("{{\"name\": \"echo\", \"arguments\": {{\"text\": \"{n}\"}}}}");
+        FakeReply::text(&format!(
+            "So:\n<tool_call>{call}</tool_call>\n<tool_call>{call}</tool_call>"
+        ))
+    };
+    let model = Arc::new(FakeModel::script([
+        written(1),
+        written(2),
+        FakeReply::text("done"),
+    ]));
+    let recorder = Arc::new(Recorder::default());
+    let mut robot = build(&model)
+        .events(Arc::clone(&recorder) as Arc<dyn EventSink>)
+        .build();
+    let result = robot.run("go", &CancellationToken::new()).await.unwrap();
+    assert_eq!((result.tool_calls, result.text.as_str()), (4, "done"));
+    assert_eq!(results(&robot), ["1", "1", "2", "2"]);
+    assert_valid(robot.transcript().messages());
+    let events = recorder.events();
+    let recorded =
+        |event: &&RobotEvent| matches!(event, RobotEvent::ToolStarted { repair, .. } if repair.text);
+    assert_eq!(events.iter().filter(recorded).count(), 4);
+}
+
+#[tokio::test]
+async fn case_134_a_call_in_a_text_that_cannot_be_read_is_told_so_and_five_end_it() {
+    let broken =
+        || FakeReply::text("<tool_call>{\"name\": \"echo\", \"arguments\": {\"text\": \"\\d\"}}</tool_call>");
+    let model = Arc::new(FakeModel::script((0..5).map(|_| broken())));
+    let mut robot = build(&model).build();
+    let error = robot.run("go", &CancellationToken::new()).await.unwrap_err();
+    assert_eq!(error, RunError::BadCalls { count: 5 });
+    let told = robot.transcript().messages().iter().any(|message| {
+        matches!(message, Message::User { text } if text.contains("no such escape") && text.contains("line 1 column"))
+    });
+    assert!(told);
+}
+
+#[tokio::test]
 async fn the_breaker_ends_a_runaway_and_the_robot_answers_without_clearing() {
     let mut script: Vec<_> = (0..6).map(|_| FakeReply::calls([echo("step")])).collect();
     script.push(FakeReply::text("fine"));
