@@ -320,6 +320,14 @@ pub enum Event {
         call_id: String,
         tool: String,
         arguments: Value,
+        /// Whether the arguments were repaired, and the name that the model wrote where the tool has another.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        repaired: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        called: Option<String>,
+        /// Whether the call was written as text.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        from_text: bool,
     },
     /// A tool call ended.
     #[serde(rename = "tool:finish")]

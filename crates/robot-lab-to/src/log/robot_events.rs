@@ -53,11 +53,15 @@ impl EventSink for RobotEvents {
                 call_id,
                 tool,
                 arguments,
+                repair,
             } => Event::ToolStarted {
                 candidate,
                 call_id,
                 tool,
                 arguments: self.clip_all(arguments),
+                repaired: repair.arguments,
+                called: repair.name.map(|name| head_and_tail(&name, 100)),
+                from_text: repair.text,
             },
             RobotEvent::ToolFinished {
                 call_id,
