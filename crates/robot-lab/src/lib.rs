@@ -25,6 +25,7 @@ pub mod hook;
 pub mod message;
 pub mod model;
 mod repair;
+mod repetition;
 pub mod robot;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -40,6 +40,8 @@ pub enum ModelErrorKind {
     BadRequest,
     /// The reply could not be understood, or broke off.
     MalformedReply,
+    /// The reply was cut, because it repeated itself or the prompt.
+    Repetition,
     /// The connection failed.
     Network,
     /// The caller cancelled the request.
@@ -72,6 +74,7 @@ impl ModelErrorKind {
             Self::ContentFilter => "content_filter",
             Self::BadRequest => "bad_request",
             Self::MalformedReply => "malformed_reply",
+            Self::Repetition => "repetition",
             Self::Network => "network",
             Self::Cancelled => "cancelled",
             Self::OverBudget => "over_budget",
@@ -88,6 +91,7 @@ impl ModelErrorKind {
             | Self::ContextLength
             | Self::ContentFilter
             | Self::MalformedReply
+            | Self::Repetition
             | Self::Network
             | Self::Cancelled
             | Self::OverBudget => false,
@@ -108,6 +112,7 @@ impl ModelErrorKind {
             | Self::BadRequest
             | Self::ContextLength
             | Self::ContentFilter
+            | Self::Repetition
             | Self::Cancelled
             | Self::OverBudget => false,
         }

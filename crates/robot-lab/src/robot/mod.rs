@@ -32,6 +32,7 @@ pub struct Robot {
     max_output_tokens: Option<u32>,
     timeouts: ModelTimeouts,
     retry: RetryPolicy,
+    cut_repetition: bool,
     transcript: Transcript,
     usage: Usage,
 }
@@ -116,6 +117,7 @@ impl Robot {
                 max_output_tokens: None,
                 timeouts: ModelTimeouts::default(),
                 retry: RetryPolicy::default(),
+                cut_repetition: false,
                 transcript: Transcript::new(),
                 usage: Usage::default(),
             },
@@ -217,6 +219,14 @@ impl RobotBuilder {
     #[must_use]
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
         self.robot.retry = retry;
+        self
+    }
+
+    /// Whether a reply is cut that repeats itself without end, or is a piece of the prompt: the request then fails with
+    /// [`ModelErrorKind::Repetition`](crate::ModelErrorKind::Repetition). Weak models do that; the default is `false`.
+    #[must_use]
+    pub fn cut_repetition(mut self, cut: bool) -> Self {
+        self.robot.cut_repetition = cut;
         self
     }
 

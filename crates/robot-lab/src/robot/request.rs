@@ -7,6 +7,7 @@ use crate::model::{
     FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelReply, ModelRequest, ReplyBuilder,
     Usage,
 };
+use crate::repetition::Watch;
 use futures::StreamExt as _;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -81,6 +82,7 @@ pub(super) struct Requester<'a> {
     budget: &'a TokenBudget,
     timeouts: ModelTimeouts,
     retry: RetryPolicy,
+    cut_repetition: bool,
     cancel: &'a CancellationToken,
     /// What the requests of this invocation cost, failed ones included.
     usage: Mutex<Usage>,
@@ -96,6 +98,7 @@ impl<'a> Requester<'a> {
             budget: &robot.budget,
             timeouts: robot.timeouts,
             retry: robot.retry,
+            cut_repetition: robot.cut_repetition,
             cancel,
             usage: Mutex::new(Usage::default()),
             served_by: Mutex::new(None),
@@ -162,6 +165,7 @@ impl<'a> Requester<'a> {
 
     async fn read(&self, request: ModelRequest, reply: &mut ReplyBuilder) -> Result<(), Failure> {
         let first = self.timeouts.first_content;
+        let mut watch = self.cut_repetition.then(|| Watch::new(&request));
         let opened = timeout(first, self.model.stream(request)).await;
         let mut stream = match opened {
             Err(_elapsed) => return Err(timed_out("no answer", first).into()),
@@ -187,7 +191,11 @@ impl<'a> Requester<'a> {
             // A report of usage may be the last word of a reply that is complete, and a complete reply is paid for,
             // whatever it cost. So only more output can cut it.
             let grows = !matches!(event, ModelEvent::Usage(_) | ModelEvent::Finished(_));
+            let wrong = watch.as_mut().and_then(|watch| watch.take(&event));
             reply.push(event);
+            if let Some(why) = wrong {
+                return Err(ModelError::new(ModelErrorKind::Repetition, why).into());
+            }
             if grows && self.budget.is_exceeded_by(reply.usage()) {
                 return Err(over_budget().into());
             }

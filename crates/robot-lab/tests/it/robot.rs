@@ -160,6 +160,28 @@ async fn case_134_a_call_in_a_text_that_cannot_be_read_is_told_so_and_five_end_i
 }
 
 #[tokio::test]
+async fn a_reply_that_repeats_itself_is_cut_and_paid_for_by_what_came() {
+    let piece = || Ok(ModelEvent::Text("I will fix it now. ".into()));
+    let mut events: Vec<_> = (0..1_000).map(|_| piece()).collect();
+    events.push(Ok(ModelEvent::Finished(FinishReason::Stop)));
+    for cut in [false, true] {
+        let model = Arc::new(FakeModel::script([FakeReply::events(events.clone())]));
+        let mut robot = build(&model).cut_repetition(cut).build();
+        let outcome = robot.run("go", &CancellationToken::new()).await;
+        let paid = robot.usage().output;
+        match (cut, outcome) {
+            (true, Err(RunError::Model(error))) => {
+                assert_eq!(error.kind, ModelErrorKind::Repetition);
+                assert!((50..200).contains(&paid), "{paid}");
+            }
+            (false, Ok(_)) => assert!(paid > 4_000, "{paid}"),
+            (_, outcome) => panic!("{cut}: {outcome:?}"),
+        }
+        assert_valid(robot.transcript().messages());
+    }
+}
+
+#[tokio::test]
 async fn the_breaker_ends_a_runaway_and_the_robot_answers_without_clearing() {
     let mut script: Vec<_> = (0..6).map(|_| FakeReply::calls([echo("step")])).collect();
     script.push(FakeReply::text("fine"));
