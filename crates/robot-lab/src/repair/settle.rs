@@ -114,6 +114,7 @@ mod tests {
             message: AssistantMessage { parts },
             usage: Usage::default(),
             finish,
+            served_by: None,
         };
         let settled = settle(&mut reply, &tools);
         (reply.message.parts, settled)
