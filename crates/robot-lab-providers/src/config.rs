@@ -175,8 +175,9 @@ pub(crate) fn key(config: &ModelConfig) -> Result<Option<String>, ConfigError> {
     }
 }
 
-/// Whether a header is likely to hold a secret.
-pub(crate) fn is_secret(name: &str) -> bool {
+/// Whether a header or a parameter of this name is likely to hold a secret.
+#[must_use]
+pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ["auth", "key", "token", "secret", "cookie"]
         .iter()

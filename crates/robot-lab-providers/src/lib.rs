@@ -26,7 +26,7 @@ mod record;
 mod retry_after;
 pub mod script;
 
-pub use config::{ConfigError, ModelConfig, host_of_secret};
+pub use config::{ConfigError, ModelConfig, host_of_secret, is_secret as names_a_secret};
 pub use effort::{Effort, NoEffort};
 pub use http::{Exchange, ExchangeObserver, HttpModel};
 pub use offered::{OfferedModel, offered};

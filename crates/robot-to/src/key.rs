@@ -22,9 +22,9 @@ const MAX_KEYS: usize = 4096;
 pub(crate) struct Keys(BTreeMap<String, String>);
 
 impl Keys {
-    /// The key of a provider, if it has one and the user gave it.
-    pub(crate) fn of(&self, provider: &str) -> Option<&str> {
-        self.0.get(key_variable(provider)?).map(String::as_str)
+    /// What the variable of this name held, if it was taken.
+    pub(crate) fn at(&self, variable: &str) -> Option<&str> {
+        self.0.get(variable).map(String::as_str)
     }
 
     /// The names of the variables that hold them.
@@ -59,6 +59,43 @@ pub(crate) fn take() -> std::io::Result<Keys> {
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         return Ok(Keys::default());
     }
+    Err(start_again(&found))
+}
+
+/// Takes further variables out of the environment, which settings name: it starts anew with those that were taken
+/// before, or returns when there is nothing more to take.
+pub(crate) fn take_more(keys: &Keys, names: &[String]) -> std::io::Result<()> {
+    let mut all = keys.0.clone();
+    for name in names.iter().filter(|name| !keys.0.contains_key(*name)) {
+        let Some(value) = std::env::var(name).ok().map(|value| value.trim().to_owned()) else {
+            continue;
+        };
+        if value.contains(['\n', '\r']) {
+            return Err(std::io::Error::other(format!(
+                "the variable {name} has several lines"
+            )));
+        }
+        if !value.is_empty() {
+            all.insert(name.clone(), value);
+        }
+    }
+    if all.len() == keys.0.len() {
+        return Ok(());
+    }
+    Err(start_again(&all))
+}
+
+/// Starts this program again without these variables, and hands them to it. It only returns when that fails.
+fn start_again(found: &BTreeMap<String, String>) -> std::io::Error {
+    match again(found) {
+        // The pipe is open until then.
+        Ok((mut again, _pipe)) => again.exec(),
+        Err(error) => error,
+    }
+}
+
+/// This program without these variables, and the end of the pipe that it finds them in.
+fn again(found: &BTreeMap<String, String>) -> std::io::Result<(Command, OwnedFd)> {
     let lines: String = found
         .iter()
         .map(|(name, key)| format!("{name}={key}\n"))
@@ -78,10 +115,13 @@ pub(crate) fn take() -> std::io::Result<Keys> {
         again.arg0(name);
     }
     again.args(arguments).env(FROM, from.as_raw_fd().to_string());
+    for name in found.keys() {
+        again.env_remove(name);
+    }
     for name in variables() {
         again.env_remove(name);
     }
-    Err(again.exec())
+    Ok((again, from))
 }
 
 /// Reads the pipe empty: the next program that opens it finds nothing.

@@ -42,10 +42,16 @@ fn main() -> ExitCode {
     let done = runtime.block_on(async {
         let Settled { cli, sources, layers } = config::settle(&matches).await?;
         match cli.command {
-            None => commands::run::run(cli.start, cli.run, &matches, &keys).await,
+            None => Box::pin(commands::run::run(cli.start, cli.run, &matches, &keys)).await,
             Some(Command::Resume(again)) => {
                 let flags = matches.subcommand_matches("resume").unwrap_or(&matches);
-                commands::run::resume(again.run_id.as_deref(), again.run, flags, &keys).await
+                Box::pin(commands::run::resume(
+                    again.run_id.as_deref(),
+                    again.run,
+                    flags,
+                    &keys,
+                ))
+                .await
             }
             Some(Command::Demo(demo)) => commands::demo::run(demo).await,
             Some(Command::Check(check)) => commands::check::run(&check, &keys).await,

@@ -3,6 +3,7 @@
 use super::RunArgs;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use robot_lab_providers::Effort;
 use robot_lab_to::eval::Measure;
 use robot_lab_to::settings::Plan;
 use serde_json::{Value, json};
@@ -53,13 +54,22 @@ impl RunArgs {
             Value::Object(model) => model.clone(),
             _ => serde_json::Map::new(),
         };
-        for (name, value) in [
-            ("provider", json!(self.provider)),
-            ("model", json!(self.model)),
-            ("base_url", json!(self.base_url)),
-            ("num_ctx", json!(self.num_ctx)),
+        for (flag, name, value) in [
+            ("provider", "provider", json!(self.provider)),
+            ("model", "model", json!(self.model)),
+            ("base_url", "base_url", json!(self.base_url)),
+            ("num_ctx", "num_ctx", json!(self.num_ctx)),
+            ("api_key_env", "api_key_env", json!(self.api_key_env)),
+            ("header", "headers", json!(self.header)),
+            ("temperature", "temperature", json!(self.temperature)),
+            (
+                "max_output_tokens",
+                "max_output_tokens",
+                json!(self.max_output_tokens),
+            ),
+            ("reasoning", "reasoning", json!(self.reasoning.map(Effort::name))),
         ] {
-            if given(name) {
+            if given(flag) {
                 model.insert(name.into(), value);
             }
         }

@@ -5,6 +5,7 @@
 //! [`RunArgs::lacks`] says it.
 
 use clap::{ArgAction, Args};
+use robot_lab_providers::{Effort, NoEffort};
 use robot_lab_to::commit_message::CommitFormat;
 use robot_lab_to::eval::MinDelta;
 use robot_lab_to::settings::BenchCache;
@@ -19,8 +20,8 @@ pub(crate) const DEFAULT_MODEL: &str = "gpt-5.5";
 /// Flags of a run.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Who serves the model: openai (and whatever speaks its protocol, with --base-url), anthropic, gemini, ollama,
-    /// or script, which plays a file; and by its key: aihubmix, aliyun, atlascloud, baidu, bigmodel, cohere, deepseek,
+    /// Who serves the model: openai (and whatever speaks its protocol, with --base-url), openai-responses, anthropic,
+    /// gemini, ollama, or script, which plays a file; and by its key: aihubmix, aliyun, atlascloud, baidu, bigmodel, cohere, deepseek,
     /// fireworks, groq, kimi, mimo, minimax, mistral, moonshot, nebius, ollama-cloud, openrouter, qwen-cloud,
     /// requesty, together, xai, zai
     #[arg(long, default_value = DEFAULT_PROVIDER, help_heading = "Model")]
@@ -31,6 +32,22 @@ pub(crate) struct RunArgs {
     /// Where the model is served, such as http://localhost:8080/v1
     #[arg(long, value_name = "URL", help_heading = "Model")]
     pub(crate) base_url: Option<String>,
+    /// The environment variable that holds the key, in place of the provider's own. No command sees it
+    #[arg(long, value_name = "NAME", help_heading = "Model")]
+    pub(crate) api_key_env: Option<String>,
+    /// A header to send with each request (repeatable). `$NAME` in its value stands for an environment variable, which
+    /// no command sees; a secret must be given so
+    #[arg(long, value_name = "NAME:VALUE", action = ArgAction::Append, help_heading = "Model")]
+    pub(crate) header: Vec<String>,
+    /// How much chance there is in what the model says, from 0 to 2 [default: the model's own]
+    #[arg(long, value_name = "T", value_parser = temperature, help_heading = "Model")]
+    pub(crate) temperature: Option<f64>,
+    /// Most tokens that one reply may have [default: the provider's own, or 32000 for anthropic]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Model")]
+    pub(crate) max_output_tokens: Option<u32>,
+    /// How much the model thinks: none, minimal, low, medium, high or xhigh [default: the model's own]
+    #[arg(long, value_name = "EFFORT", value_parser = effort, help_heading = "Model")]
+    pub(crate) reasoning: Option<Effort>,
     /// Length of the context that Ollama is asked for, in tokens [default: 32768]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(256..), help_heading = "Model")]
     pub(crate) num_ctx: Option<u32>,
@@ -178,6 +195,17 @@ pub(crate) struct RunArgs {
     /// Show each request to the provider and its answer on standard error, shortened and without keys
     #[arg(long, help_heading = "Where things go")]
     pub(crate) debug: bool,
+}
+
+fn temperature(text: &str) -> Result<f64, String> {
+    match finite(text) {
+        Ok(value) if (0.0..=2.0).contains(&value) => Ok(value),
+        _ => Err("give a number from 0 to 2".into()),
+    }
+}
+
+fn effort(text: &str) -> Result<Effort, String> {
+    text.parse().map_err(|error: NoEffort| error.to_string())
 }
 
 fn commit_format(text: &str) -> Result<CommitFormat, String> {

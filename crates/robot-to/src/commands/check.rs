@@ -2,7 +2,7 @@
 
 use super::current_dir;
 use super::look::print;
-use super::run::{apply, check_env, instruct, model, objective, place, say_grading, set_up};
+use super::run::{apply, check_env, claim_for, instruct, model, objective, place, say_grading, set_up};
 use crate::args::CheckArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -15,6 +15,7 @@ use robot_lab_to::settings::Plan;
 /// Sets a run up, shows how it would begin, and takes all of it back.
 pub(crate) async fn run(args: &CheckArgs, keys: &Keys) -> Result<Exit, CliError> {
     check_env(&args.run.env)?;
+    claim_for(&args.run, keys)?;
     let cwd = current_dir()?;
     let mut plan = Plan::new(objective::objective(&args.start())?);
     apply(&args.run, &mut plan, &|_| true)?;
@@ -29,7 +30,7 @@ pub(crate) async fn run(args: &CheckArgs, keys: &Keys) -> Result<Exit, CliError>
     let checked = Box::pin(run.halt(halt).build()?.check()).await?;
     let ready = Ready {
         checked: &checked,
-        variable: chosen.variable,
+        variable: chosen.variable.as_deref(),
         key: chosen.key,
         missing: chosen.missing.as_ref().map(CliError::message),
     };

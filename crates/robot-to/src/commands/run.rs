@@ -1,5 +1,6 @@
 //! `robot-to OBJECTIVE`: from flags to a run, and from its report to a summary.
 
+mod headers;
 mod instructions;
 pub(super) mod model;
 pub(super) mod objective;
@@ -41,6 +42,7 @@ pub(crate) async fn run(
         .await;
     }
     check_env(&args.env)?;
+    claim_for(&args, keys)?;
     let cwd = current_dir()?;
     let mut plan = Plan::new(objective::objective(&start_args)?);
     apply(&args, &mut plan, &|_| true)?;
@@ -50,6 +52,14 @@ pub(crate) async fn run(
     say_grading(&plan);
     let run = Run::builder(plan.objective.clone());
     start(set_up(run, place, plan, model), Shown::of(&args), &cwd).await
+}
+
+/// Takes what the settings of a new run name for the provider out of the environment: before anything is read that
+/// cannot be read twice, as the program may start anew.
+pub(super) fn claim_for(args: &RunArgs, keys: &Keys) -> Result<(), CliError> {
+    let mut plan = Plan::default();
+    args.apply(&mut plan, &|_| true);
+    headers::claim(&plan, keys)
 }
 
 /// Says what takes the time before the first line.
@@ -75,6 +85,7 @@ pub(crate) async fn resume(
     // Not what files and variables say: a run goes on as it was.
     apply(&args, &mut plan, &|flag| written(matches, flag))?;
     instruct(&mut plan, &args, &cwd, &|flag| written(matches, flag))?;
+    headers::claim(&plan, keys)?;
     let place = place(&args, &plan, &cwd, keys)?;
     let model = model::choose(&plan, &cwd, keys, observer(&args, &place))?;
     start(

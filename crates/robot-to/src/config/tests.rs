@@ -174,7 +174,10 @@ fn sample(setting: &Setting) -> String {
     let default = setting.default().and_then(|words| words.first().cloned());
     let possible = setting.possible().first().cloned();
     let fits = |value: &String| variables(&[(&setting.variable(), value)]).is_ok();
-    let any = ["300", "code"].map(str::to_owned).into_iter().find(fits);
+    let any = ["300", "code", "1", "low"]
+        .map(str::to_owned)
+        .into_iter()
+        .find(fits);
     default.or(possible).or(any).unwrap()
 }
 

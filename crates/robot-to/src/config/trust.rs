@@ -6,12 +6,20 @@ use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 /// Keys that only the user may set, and why.
-const ONLY_THE_USER: [(&str, &str); 5] = [
+const ONLY_THE_USER: [(&str, &str); 7] = [
+    (
+        "api_key_env",
+        "any variable of yours could be sent to the provider as a key",
+    ),
     (
         "base_url",
         "your key would go to a server that the repository chooses",
     ),
     ("env", "the repository's commands would see variables of yours"),
+    (
+        "header",
+        "variables of yours could be sent to the provider, and requests led elsewhere",
+    ),
     ("hooks", "your hooks guard you, also from the repository"),
     ("sign", "only you can have a commit signed in your name"),
     (

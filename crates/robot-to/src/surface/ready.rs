@@ -17,7 +17,7 @@ const MAX_LOCKED: usize = 30;
 pub(crate) struct Ready<'a> {
     pub(crate) checked: &'a Checked,
     /// The variable that holds the key, where the provider has one.
-    pub(crate) variable: Option<&'static str>,
+    pub(crate) variable: Option<&'a str>,
     /// Whether there is a key.
     pub(crate) key: bool,
     /// Why there is none, when there must be one.

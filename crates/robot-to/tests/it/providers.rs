@@ -216,3 +216,280 @@ fn an_address_with_a_secret_is_refused_without_repeating_it() {
         );
     }
 }
+
+#[test]
+fn responses_are_spoken_to_in_items_and_nothing_is_kept_at_the_provider() {
+    let lab = Lab::speaking_to("openai-responses", Some("OPENAI_API_KEY"), replies());
+    let ran = run_one(&lab);
+    assert_eq!(ran.file.state.usage.cached_input, 400);
+    let requests = ran.requests();
+    assert_eq!(
+        header(&requests, "authorization"),
+        [Some(format!("Bearer {KEY}").as_str()); 2]
+    );
+    assert_eq!(requests[1].path, "/v1/responses");
+    let body = &requests[1].body;
+    assert_eq!(body["store"], false);
+    let kinds: Vec<&str> = body["input"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["type"].as_str().or(item["role"].as_str()).unwrap())
+        .collect();
+    let expected = [
+        "user",
+        "reasoning",
+        "assistant",
+        "function_call",
+        "function_call",
+        "function_call_output",
+        "function_call_output",
+    ];
+    assert_eq!(kinds, expected, "reasoning goes back, sealed");
+}
+
+#[test]
+fn a_base_url_that_ends_in_responses_is_spoken_to_so() {
+    let lab = Lab::new([good("one")]);
+    let url = format!("{}responses", lab.server.base_url());
+    let mut options = lab.arguments(&["--max-iterations", "1"]);
+    let at = options.iter().position(|word| word == "--base-url").unwrap();
+    options[at + 1] = url.into();
+    let ran = lab.launch(lab.env.command(options)).end(PATIENCE);
+    ran.assert_end(0, "max iterations reached (1)");
+    assert_eq!(ran.requests()[0].path, "/v1/responses");
+}
+
+#[test]
+fn what_is_asked_of_a_model_is_sent_in_the_words_of_each_protocol() {
+    let asked = [
+        "--max-iterations",
+        "1",
+        "--temperature",
+        "0.25",
+        "--max-output-tokens",
+        "9000",
+        "--reasoning",
+        "low",
+    ];
+    for (provider, variable, expected) in [
+        (
+            "openai",
+            Some("OPENAI_API_KEY"),
+            [
+                ("/temperature", json!(0.25)),
+                ("/max_tokens", json!(9_000)),
+                ("/reasoning_effort", json!("low")),
+            ],
+        ),
+        (
+            "openai-responses",
+            Some("OPENAI_API_KEY"),
+            [
+                ("/temperature", json!(0.25)),
+                ("/max_output_tokens", json!(9_000)),
+                ("/reasoning/effort", json!("low")),
+            ],
+        ),
+        (
+            "anthropic",
+            Some("ANTHROPIC_API_KEY"),
+            [
+                ("/max_tokens", json!(9_000)),
+                ("/thinking/type", json!("enabled")),
+                ("/thinking/budget_tokens", json!(4_096)),
+            ],
+        ),
+        (
+            "gemini",
+            Some("GEMINI_API_KEY"),
+            [
+                ("/generationConfig/temperature", json!(0.25)),
+                ("/generationConfig/maxOutputTokens", json!(9_000)),
+                ("/generationConfig/thinkingConfig/thinkingLevel", json!("low")),
+            ],
+        ),
+        (
+            "ollama",
+            None,
+            [
+                ("/options/temperature", json!(0.25)),
+                ("/options/num_predict", json!(9_000)),
+                ("/think", json!(true)),
+            ],
+        ),
+    ] {
+        let lab = Lab::speaking_to(provider, variable, [good("one"), good("two")]);
+        let ran = lab.run(&asked);
+        ran.assert_end(0, "max iterations reached (1)");
+        let id = ran.file.run_id.to_string();
+        let again = lab
+            .launch(lab.env.command(["resume", &id, "--max-iterations", "2"]))
+            .end(PATIENCE);
+        again.assert_end(0, "max iterations reached (2)");
+        for request in lab.server.requests() {
+            for (place, value) in &expected {
+                let sent = request.body.pointer(place);
+                assert_eq!(
+                    sent,
+                    Some(value),
+                    "{provider} {place}: a run that goes on asks for the same"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_key_and_a_header_of_ones_own_variables_reach_the_provider_and_nothing_else() {
+    let look = "env; for p in /proc/[0-9]*; do e=$(tr '\\0' '\\n' <$p/environ); \
+                case $e in *\"$XDG_STATE_HOME\"*) echo \"$e\";; esac; done 2>/dev/null | grep -c '^MY_' ";
+    let replies = [Reply::calls([bash(look)]), good("one"), good("two")];
+    let mut lab = Lab::speaking_to("openai", Some("MY_KEY"), replies);
+    let gate = "gate-0123456789-secret";
+    lab.env.env_remove("OPENAI_API_KEY").env("MY_GATE", gate);
+    let mut options = lab.options(&["--max-iterations", "1", "--api-key-env", "MY_KEY"]);
+    options.extend(
+        [
+            "--header",
+            "x-gate-key: v1 ${MY_GATE}",
+            "--header",
+            "x-title: nightly",
+        ]
+        .map(Into::into),
+    );
+    options.push("-".into());
+    let mut command = lab.env.command(options);
+    // What is read once is read by the program that stays.
+    let objective = lab.env.root().join("objective");
+    std::fs::write(&objective, OBJECTIVE).unwrap();
+    command.stdin(std::fs::File::open(&objective).unwrap());
+    let ran = lab.launch(command).end(PATIENCE);
+    ran.assert_end(0, "max iterations reached (1)");
+    let told = ran.requests()[1].last_text("tool").unwrap();
+    assert_eq!(told.trim_end().lines().last(), Some("0"), "{told}");
+    assert!(!told.contains(KEY) && !told.contains(gate), "{told}");
+    let id = ran.file.run_id.to_string();
+    let again = lab
+        .launch(lab.env.command(["resume", &id, "--max-iterations", "2"]))
+        .end(PATIENCE);
+    again.assert_end(0, "max iterations reached (2)");
+    let requests = lab.server.requests();
+    assert_eq!(requests.len(), 3);
+    let bearer = format!("Bearer {KEY}");
+    assert_eq!(header(&requests, "authorization"), [Some(bearer.as_str()); 3]);
+    let gated = format!("v1 {gate}");
+    assert_eq!(header(&requests, "x-gate-key"), [Some(gated.as_str()); 3]);
+    assert_eq!(header(&requests, "x-title"), [Some("nightly"); 3]);
+    let log = std::fs::read_to_string(again.dir.log()).unwrap();
+    assert!(
+        log.contains("${MY_GATE}") && !log.contains(gate),
+        "the log has the name alone"
+    );
+}
+
+#[test]
+fn a_header_with_a_secret_and_a_key_that_is_not_there_are_refused() {
+    let lab = Lab::new([]);
+    for (extra, said) in [
+        (&["--header", "x-key: hush-hush"][..], "--header 'x-key: $NAME'"),
+        (
+            &["--header", "x-title: hush-0123456789-abcdef"],
+            "may be a secret",
+        ),
+        (&["--header", "hush"], "a header is no name with a value"),
+        (&["--header", "x-key: $NOT_SET"], "export NOT_SET=…"),
+        (&["--api-key-env", "NOT_SET"], "the variable NOT_SET is not set"),
+        (&["--api-key-env", "hush-hush"], "is no name of a variable"),
+        (
+            &["--api-key-env", "MINE", "--env", "MINE"],
+            "--env MINE would show to every command what goes to the provider",
+        ),
+        (&["--temperature", "3"], "give a number from 0 to 2"),
+        (
+            &["--reasoning", "much"],
+            "give none, minimal, low, medium, high or xhigh",
+        ),
+    ] {
+        let finished = lab.refuse(extra);
+        assert!(finished.stderr.contains(said), "{extra:?}: {}", finished.stderr);
+        assert!(!finished.stderr.contains("hush"), "{}", finished.stderr);
+    }
+}
+
+#[test]
+fn the_file_of_a_repository_names_neither_keys_nor_headers() {
+    for line in ["api_key_env: HOME", "header: ['x-a: $HOME']"] {
+        let lab = Lab::new([]);
+        lab.repo.write("robot-to.yml", line);
+        lab.repo.commit_all("settings");
+        let finished = lab.refuse(&[]);
+        assert!(finished.stderr.contains("robot-to.yml"), "{}", finished.stderr);
+        assert!(finished.stderr.contains("variable"), "{}", finished.stderr);
+    }
+}
+
+#[test]
+fn case_142_a_refused_parameter_costs_no_iteration_and_is_said() {
+    let refused = Reply::status(400).body(json!({ "error": {
+        "message": "Unsupported parameter: 'temperature' is not supported with this model.", "param": "temperature",
+    } }));
+    let lab = Lab::new([refused, good("one")]);
+    let ran = lab.run(&[
+        "--max-iterations",
+        "1",
+        "--max-retries",
+        "0",
+        "--temperature",
+        "0.5",
+    ]);
+    ran.assert_end(0, "max iterations reached (1)");
+    assert_eq!((ran.count("model:adapted"), ran.count("model:error")), (1, 0));
+    assert!(
+        ran.finished
+            .stderr
+            .contains("the provider wants it otherwise: temperature is left out"),
+        "{}",
+        ran.finished.stderr
+    );
+    assert_eq!(ran.requests()[1].body.get("temperature"), None);
+}
+
+#[test]
+fn case_155_another_model_than_the_one_that_was_asked_is_recorded() {
+    let call = good("one");
+    let other = r#"{"model":"other-model","choices":[]}"#;
+    let mut lab = Lab::new([]);
+    lab.server = testkit::ModelServer::answering(move |request| {
+        if request.messages().len() < 3 {
+            Reply::events([
+                other.to_owned(),
+                r#"{"choices":[{"delta":{"content":"Hm."},"finish_reason":"stop"}]}"#.to_owned(),
+            ])
+        } else {
+            call.clone()
+        }
+    });
+    let ran = lab.run(&["--max-iterations", "1"]);
+    ran.assert_end(0, "max iterations reached (1)");
+    assert_eq!(ran.count("model:served"), 1);
+    let said = "other-model answers in place of openai/test-model";
+    assert!(ran.finished.stderr.contains(said), "{}", ran.finished.stderr);
+}
+
+#[test]
+fn case_155_a_refusal_is_told_from_an_empty_reply() {
+    let refusal = || {
+        let refused =
+            json!({ "choices": [{ "delta": { "refusal": "I cannot help." }, "finish_reason": "stop" }] });
+        Reply::events([refused.to_string()])
+    };
+    let lab = Lab::new([refusal(), refusal()]);
+    let ran = lab.run(&["--max-iterations", "1"]);
+    let log = std::fs::read_to_string(ran.dir.log()).unwrap();
+    assert!(
+        log.contains("\"finish\":\"refused\"") && log.contains("the model refused"),
+        "{log}"
+    );
+    assert_eq!(ran.subjects(), Vec::<String>::new());
+}

@@ -1,5 +1,6 @@
 //! Which model a run uses, and with which key.
 
+use super::headers;
 use crate::args::{DEFAULT_MODEL, DEFAULT_PROVIDER};
 use crate::error::CliError;
 use crate::key::Keys;
@@ -19,7 +20,7 @@ const SCRIPT: &str = "script";
 pub(in crate::commands) struct Chosen {
     pub(in crate::commands) model: Arc<dyn Model>,
     /// The variable that holds the key, where the provider has one.
-    pub(in crate::commands) variable: Option<&'static str>,
+    pub(in crate::commands) variable: Option<String>,
     /// Whether the user gave one.
     pub(in crate::commands) key: bool,
     /// Why the model cannot be asked: there is no key.
@@ -75,10 +76,12 @@ pub(in crate::commands) fn find(
         ))
         .hint("give the key in the provider's variable"));
     }
-    let key = keys.of(&provider);
-    let variable = key_variable(&provider);
-    let missing = match (variable, key, &base_url) {
-        (Some(variable), None, None) => Some(
+    let named = text("api_key_env");
+    let variable = named.clone().or(key_variable(&provider).map(str::to_owned));
+    let key = variable.as_deref().and_then(|name| keys.at(name));
+    // One that is named must be there, also for a server of one's own.
+    let missing = match (&variable, key) {
+        (Some(variable), None) if base_url.is_none() || named.is_some() => Some(
             CliError::configuration(format!(
                 "there is no key for {provider}: the variable {variable} is not set; nothing was changed"
             ))
@@ -90,14 +93,18 @@ pub(in crate::commands) fn find(
     };
     // Only a model that may be asked has a true key.
     let api_key = key.or(missing.as_ref().map(|_| "none"));
+    let number = |name: &str| {
+        let number = plan.model.get(name).and_then(Value::as_u64);
+        number.and_then(|number| u32::try_from(number).ok())
+    };
     let config = ModelConfig {
         base_url: base_url.clone(),
         api_key: api_key.map(str::to_owned),
-        num_ctx: plan
-            .model
-            .get("num_ctx")
-            .and_then(Value::as_u64)
-            .and_then(|tokens| u32::try_from(tokens).ok()),
+        headers: headers::resolved(plan, keys)?,
+        num_ctx: number("num_ctx"),
+        temperature: plan.model.get("temperature").and_then(Value::as_f64),
+        max_output_tokens: number("max_output_tokens"),
+        reasoning: text("reasoning").and_then(|effort| effort.parse().ok()),
         ..ModelConfig::new(&provider, &name)
     };
     let model = HttpModel::new(config).map_err(|error| {
