@@ -24,7 +24,7 @@ pub(crate) async fn run(args: &ModelsArgs, keys: &Keys) -> Result<Exit, CliError
             known.join(", ")
         )));
     }
-    let key = keys.of(&args.provider);
+    let key = key_variable(&args.provider).and_then(|variable| keys.at(variable));
     if let (Some(variable), None, None) = (key_variable(&args.provider), key, &args.base_url) {
         return Err(CliError::configuration(format!(
             "there is no key for {}: the variable {variable} is not set",
