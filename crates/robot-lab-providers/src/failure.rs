@@ -8,6 +8,8 @@ use std::time::Duration;
 
 /// The longest message, in characters.
 const MAX_MESSAGE: usize = 300;
+/// By how many minutes the clock of this machine may differ from a server's without being worth a word.
+const MAX_SKEW_MINUTES: u64 = 5;
 /// Shorter secrets are not worth hiding: they would blank out ordinary words.
 const MIN_SECRET: usize = 6;
 
@@ -78,18 +80,28 @@ impl Reporter {
         body: &str,
     ) -> ModelError {
         let complaint = Complaint::read(body);
-        let kind = match kind(Some(status), &complaint) {
-            Kind::RateLimited { .. } => Kind::RateLimited {
-                retry_after: retry_after::read(&header).or(complaint.retry_after),
-            },
-            other => other,
+        let kind = kind(Some(status), &complaint);
+        let asked = retry_after::asked(&header).or(complaint.retry_after);
+        let (kind, asked) = match kind {
+            Kind::RateLimited { .. } => {
+                let asked = asked
+                    .or_else(|| retry_after::limits(&header))
+                    .or_else(|| retry_after::said(&header, &complaint.message));
+                (Kind::RateLimited { retry_after: asked }, asked)
+            }
+            other => (other, asked),
+        };
+        let skewed = match &kind {
+            Kind::Auth => retry_after::skew(&header).and_then(skewed).unwrap_or_default(),
+            _ => String::new(),
         };
         let said = match (complaint.message.is_empty(), header("location")) {
             (_, Some(location)) if (300..400).contains(&status) => format!("it points to {location}"),
             (true, _) => "no reason was given".into(),
             (false, _) => complaint.message,
         };
-        self.error(kind, &format!("({status}): {said}"))
+        self.error(kind, &format!("({status}{skewed}): {said}"))
+            .retry_after(asked)
     }
 
     /// A reply that came, and is of no use.
@@ -102,7 +114,20 @@ impl Reporter {
                 } else {
                     &complaint.message
                 };
-                self.error(kind(None, &complaint), &format!("in its reply: {said}"))
+                let kind = match kind(None, &complaint) {
+                    Kind::RateLimited { .. } => Kind::RateLimited {
+                        retry_after: complaint
+                            .retry_after
+                            .or_else(|| retry_after::said(|_| None, &complaint.message)),
+                    },
+                    other => other,
+                };
+                let asked = match &kind {
+                    Kind::RateLimited { retry_after } => *retry_after,
+                    _ => complaint.retry_after,
+                };
+                self.error(kind, &format!("in its reply: {said}"))
+                    .retry_after(asked)
             }
             Fault::Overflow(what) => self.error(Kind::ContextLength, &format!("({what})")),
             Fault::Malformed(why) => {
@@ -161,6 +186,17 @@ impl Reporter {
         short.push('…');
         short
     }
+}
+
+/// What a refused key may come from, when the clock of this machine is wrong: some keys are signed with the time.
+fn skewed(ahead: i64) -> Option<String> {
+    let (minutes, way) = (
+        ahead.unsigned_abs() / 60,
+        if ahead > 0 { "ahead of" } else { "behind" },
+    );
+    (minutes >= MAX_SKEW_MINUTES).then(|| {
+        format!(", and the clock of this machine is {minutes} min {way} the server's: set it right first")
+    })
 }
 
 /// Whether a character only changes how others look: escapes and reversals of direction.
@@ -235,6 +271,16 @@ impl Complaint {
         let delay = details.into_iter().flatten().find_map(|detail| {
             let seconds = detail.get("retryDelay")?.as_str()?.strip_suffix('s')?;
             Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
+        });
+        // As gateways hand it on: {"metadata": {"headers": {"X-RateLimit-Reset": "1764554400000"}}}.
+        let handed_on = error.pointer("/metadata/headers").and_then(Value::as_object);
+        let delay = delay.or_else(|| {
+            let handed_on = handed_on?;
+            let header = |name: &str| {
+                let (_, value) = handed_on.iter().find(|(key, _)| key.eq_ignore_ascii_case(name))?;
+                value.as_str()
+            };
+            retry_after::asked(header).or_else(|| retry_after::limits(header))
         });
         Self {
             message,

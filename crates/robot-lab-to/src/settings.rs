@@ -95,6 +95,8 @@ pub struct Plan {
     pub max_tool_calls: u32,
     /// Quick retries of one request.
     pub max_retries: u32,
+    /// How long a provider that is out of order, or wants to be asked later, is waited for.
+    pub max_wait: Duration,
     /// Largest file that may be committed, in bytes.
     pub max_file_bytes: u64,
     /// Names of variables that tools and evals get besides the usual ones.
@@ -134,6 +136,7 @@ impl Default for Plan {
             tools: true,
             max_tool_calls: robot_lab::robot::DEFAULT_MAX_TOOL_CALLS,
             max_retries: 2,
+            max_wait: Duration::from_secs(6 * 3_600),
             max_file_bytes: 50 * 1024 * 1024,
             env: Vec::new(),
             keep_workspace: false,

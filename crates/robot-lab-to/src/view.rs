@@ -18,6 +18,36 @@ pub struct RunView {
     pub commits: u32,
     /// What is being done, in a word or two.
     pub doing: &'static str,
+    /// The provider that is waited for, if one is.
+    pub waiting: Option<Waiting>,
+}
+
+/// A wait for a provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The model, as `provider/name`.
+    pub model: String,
+    /// Why, as the log has it.
+    pub kind: String,
+    /// When it is over, at the latest.
+    pub until: Timestamp,
+    /// Whether the provider said so; otherwise it is how long may be waited, and it is asked again and again.
+    pub announced: bool,
+}
+
+impl Waiting {
+    /// Whose model it is.
+    pub fn provider(&self) -> &str {
+        self.model.split('/').next().unwrap_or(&self.model)
+    }
+
+    /// Why, for people.
+    pub fn why(&self) -> &str {
+        match self.kind.as_str() {
+            "rate_limited" => "rate limit",
+            kind => kind,
+        }
+    }
 }
 
 impl RunView {
@@ -26,6 +56,22 @@ impl RunView {
         self.started.get_or_insert(record.ts);
         self.iteration = record.iteration;
         match &record.event {
+            Event::ProviderWait {
+                model,
+                kind,
+                until,
+                announced,
+                ..
+            } => {
+                self.waiting = Some(Waiting {
+                    model: model.clone(),
+                    kind: kind.clone(),
+                    until: *until,
+                    announced: *announced,
+                });
+            }
+            // A process that was killed while it waited has said no more.
+            Event::ProviderResumed { .. } | Event::RunResumed { .. } => self.waiting = None,
             Event::ModelFinished {
                 input_tokens,
                 output_tokens,

@@ -14,7 +14,9 @@
 //! 6. [`EventSink`]s observe: one typed stream of [`RobotEvent`]s, which can neither fail nor stop anything.
 //! 7. Before a call runs, slips of the model that can mean only one thing are repaired ([`Repair`]); all others are
 //!    answered.
-//! 8. [`TokenBudget`] bounds what robots may spend together, also in the middle of a reply.
+//! 8. [`Patience`] says how long a provider that is out of order is waited for; the [`Limiter`] of a key holds all robots
+//!    up together, and lets them go one by one.
+//! 9. [`TokenBudget`] bounds what robots may spend together, also in the middle of a reply.
 //!
 //! Decisions are in a pure machine ([`robot`]'s `turn`), effects in one driver. Nothing here reads files, the
 //! environment or the clock.
@@ -24,6 +26,7 @@ pub mod event;
 pub mod hook;
 pub mod message;
 pub mod model;
+pub mod outage;
 mod repair;
 mod repetition;
 pub mod robot;
@@ -39,5 +42,6 @@ pub use model::{
     FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelId, ModelReply, ModelRequest,
     ModelStream, Usage,
 };
+pub use outage::{Backoff, Limiter, Patience};
 pub use robot::{Robot, RobotBuilder, RobotResult, RunError, StopReason};
 pub use tool::{Abort, Tool, ToolCx, ToolOutcome, ToolSpec, Toolset, ToolsetError, TypedTool};

@@ -7,6 +7,7 @@
 )]
 
 mod adapting;
+mod bad_night;
 mod errors;
 mod fixtures;
 mod framing;

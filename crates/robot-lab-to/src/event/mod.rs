@@ -313,6 +313,25 @@ pub enum Event {
         model: String,
         served_by: String,
     },
+    /// A request waits for its provider: until it answers again, as it `announced`, or for as long as may be waited. Said
+    /// once in a wait, however often the provider is asked meanwhile.
+    #[serde(rename = "provider:wait")]
+    ProviderWait {
+        candidate: u32,
+        model: String,
+        kind: String,
+        message: String,
+        until: Timestamp,
+        announced: bool,
+    },
+    /// The wait is over: the model answers, or it is waited no more.
+    #[serde(rename = "provider:resume")]
+    ProviderResumed {
+        candidate: u32,
+        model: String,
+        waited_ms: u64,
+        answered: bool,
+    },
     /// A tool call began.
     #[serde(rename = "tool:start")]
     ToolStarted {

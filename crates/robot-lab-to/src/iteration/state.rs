@@ -9,7 +9,7 @@ use crate::workspace::Oid;
 use jiff::Timestamp;
 use robot_lab::Usage;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Everything that decisions depend on.
@@ -64,6 +64,10 @@ pub struct RunState {
     pub pending_stop: Option<StopReason>,
     /// Where the run stands.
     pub phase: Phase,
+    /// Replies of each model, which are of more than one when a fallback was asked.
+    pub answers: BTreeMap<String, u32>,
+    /// Time that robots waited for providers, in milliseconds.
+    pub waited_ms: u64,
     /// When the present process began, and the time before.
     pub since: Option<(Timestamp, u64)>,
 }
@@ -386,8 +390,13 @@ impl RunState {
                 output_tokens,
                 reasoning_tokens,
                 estimated,
+                model,
+                finish,
                 ..
             } => {
+                if finish.is_some() {
+                    *self.answers.entry(model.clone()).or_default() += 1;
+                }
                 self.usage += Usage {
                     input: *input_tokens,
                     cached_input: *cached_tokens,
@@ -397,7 +406,11 @@ impl RunState {
                     estimated: *estimated,
                 };
             }
+            Event::ProviderResumed { waited_ms, .. } => {
+                self.waited_ms = self.waited_ms.saturating_add(*waited_ms);
+            }
             Event::AgentStarted { .. }
+            | Event::ProviderWait { .. }
             | Event::Ended { .. }
             | Event::ModelFailed { .. }
             | Event::ModelAdapted { .. }

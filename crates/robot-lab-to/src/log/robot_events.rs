@@ -3,6 +3,7 @@
 use super::Journal;
 use crate::event::{Event, MAX_TEXT};
 use crate::shell::head_and_tail;
+use jiff::Timestamp;
 use robot_lab::{EventSink, FinishReason, RobotEvent};
 use serde_json::Value;
 use std::sync::Arc;
@@ -49,6 +50,30 @@ impl EventSink for RobotEvents {
                 model,
                 served_by: self.clip(served_by),
             },
+            RobotEvent::Waiting {
+                model,
+                kind,
+                message,
+                wait,
+                announced,
+            } => Event::ProviderWait {
+                candidate,
+                model,
+                kind: kind.name().to_owned(),
+                message: self.clip(message),
+                until: end_of(self.journal.now(), wait),
+                announced,
+            },
+            RobotEvent::Resumed {
+                model,
+                waited,
+                answered,
+            } => Event::ProviderResumed {
+                candidate,
+                model,
+                waited_ms: millis(waited),
+                answered,
+            },
             RobotEvent::ToolStarted {
                 call_id,
                 tool,
@@ -85,6 +110,12 @@ impl EventSink for RobotEvents {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// When a wait that begins now is over; to the second, as it is shown.
+fn end_of(now: Timestamp, wait: Duration) -> Timestamp {
+    let end = now.saturating_add(wait).unwrap_or(Timestamp::MAX);
+    Timestamp::from_second(end.as_second()).unwrap_or(end)
 }
 
 fn name_of(finish: FinishReason) -> String {

@@ -14,10 +14,10 @@ use crate::settings::{Place, Plan};
 use crate::shell::{Shell, find_bash};
 use crate::worker::{Extras, RobotWorker, Worker};
 use crate::workspace::{Branch, Checkout, Ledger, Oid, RunRepo, UserHooks, ZoneError};
-use crate::world::{CacheState, Furnished, Furnishing, RealWorld};
+use crate::world::{CacheState, Furnished, Furnishing, RealWorld, Waits};
 use jiff::Timestamp;
 use robot_exec::{Env, Exec};
-use robot_lab::{Model, TokenBudget};
+use robot_lab::{Limiter, Model, Patience, TokenBudget};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,6 +33,9 @@ pub(super) const WORKSPACE: &str = "robot-0";
 /// What a run works with that is no setting.
 pub(super) struct With {
     pub(super) model: Arc<dyn Model>,
+    pub(super) fallback: Option<Arc<dyn Model>>,
+    /// The waits between requests; their number and their sum are settings.
+    pub(super) pace: Patience,
     pub(super) evals: EvalRegistry,
     pub(super) extras: Extras,
     pub(super) observers: Vec<Arc<dyn Observer>>,
@@ -118,7 +121,14 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         model: with.model,
         shell: shell(&place, &plan.env, bash),
         max_tool_calls: plan.max_tool_calls,
-        max_retries: plan.max_retries,
+        limiter: Arc::new(Limiter::new()),
+        fallback: with.fallback.map(|model| (model, Arc::new(Limiter::new()))),
+        patience: Patience {
+            max_retries: plan.max_retries,
+            max_wait: plan.max_wait,
+            ..with.pace
+        },
+        clock: with.clock,
         conventional: plan.policy.commit_format == CommitFormat::Conventional,
         builtin: plan.tools,
         extras: with.extras,
@@ -183,6 +193,7 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         reason: None,
         state: state.clone(),
     };
+    let waits = Arc::new(Waits::default());
     let budget = Arc::new(TokenBudget::new(plan.policy.max_tokens, state.usage.total()));
     Ok(RealWorld {
         plan,
@@ -190,7 +201,8 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         halt,
         started: Instant::now(),
         before: Duration::from_millis(state.elapsed_ms),
-        deadline: Instant::now(),
+        deadline: waits.deadline(Duration::ZERO),
+        waits,
         dir,
         file,
         ledger,

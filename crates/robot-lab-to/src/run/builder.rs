@@ -8,7 +8,7 @@ use crate::log::Observer;
 use crate::settings::{Place, Plan, state_dir};
 use crate::worker::{Extras, RobotCx};
 use crate::workspace::HostEnv;
-use robot_lab::{Hook, Model, Tool};
+use robot_lab::{Backoff, Hook, Model, Patience, Tool};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub struct RunBuilder {
     plan: Plan,
     past: Option<Past>,
     model: Option<Arc<dyn Model>>,
+    fallback: Option<Arc<dyn Model>>,
+    pace: Patience,
     evals: EvalRegistry,
     eval: Option<Arc<dyn Eval>>,
     extras: Extras,
@@ -39,6 +41,8 @@ impl RunBuilder {
             plan,
             past,
             model: None,
+            fallback: None,
+            pace: Patience::default(),
             evals: EvalRegistry::new(),
             eval: None,
             extras: Extras::default(),
@@ -51,6 +55,24 @@ impl RunBuilder {
     /// The model that robots think with.
     pub fn model(mut self, model: Arc<dyn Model>) -> Self {
         self.model = Some(model);
+        self
+    }
+
+    /// A model that robots think with while the first one is out of order or wants to be asked much later. Each iteration
+    /// begins with the first one if that answers.
+    pub fn fallback_model(mut self, model: Arc<dyn Model>) -> Self {
+        self.fallback = Some(model);
+        self
+    }
+
+    /// The waits between requests to a provider that is out of order. How many quick retries there are, and how long is
+    /// waited altogether, is `max_retries` and `max_wait` of the plan.
+    pub fn pace(mut self, quick: Backoff, slow: Backoff) -> Self {
+        self.pace = Patience {
+            quick,
+            slow,
+            ..self.pace
+        };
         self
     }
 
@@ -160,6 +182,8 @@ impl RunBuilder {
             mut plan,
             past,
             model,
+            fallback,
+            pace,
             mut evals,
             eval,
             extras,
@@ -188,6 +212,8 @@ impl RunBuilder {
         }
         let with = With {
             model,
+            fallback,
+            pace,
             evals,
             extras,
             observers,

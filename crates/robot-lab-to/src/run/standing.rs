@@ -3,7 +3,7 @@
 use super::Began;
 use crate::event::{Event, Record};
 use crate::iteration::StopKind;
-use crate::view::RunView;
+use crate::view::{RunView, Waiting};
 use jiff::Timestamp;
 use std::time::Duration;
 
@@ -12,11 +12,13 @@ use std::time::Duration;
 pub enum Standing {
     /// A process is at work on it, and does this.
     Running(&'static str),
-    /// A process waits for the model.
-    Waiting {
-        /// Why.
+    /// A process waits for a provider.
+    Waiting(Waiting),
+    /// A process sends a request again after a failure.
+    Retrying {
+        /// What failed.
         kind: String,
-        /// For how long still.
+        /// How long it is until then.
         left: Duration,
     },
     /// It is over.
@@ -54,6 +56,13 @@ impl Standing {
                 None => Self::NeverBegan,
             };
         }
+        let mut view = RunView::default();
+        for record in records {
+            view.apply(record);
+        }
+        if let Some(waiting) = view.waiting {
+            return Self::Waiting(waiting);
+        }
         if let Some(record) = last
             && let Event::ModelFailed {
                 kind,
@@ -65,12 +74,8 @@ impl Standing {
             let left = ms.saturating_sub(u64::try_from(since).unwrap_or(0));
             if left > 0 {
                 let (kind, left) = (kind.clone(), Duration::from_millis(left));
-                return Self::Waiting { kind, left };
+                return Self::Retrying { kind, left };
             }
-        }
-        let mut view = RunView::default();
-        for record in records {
-            view.apply(record);
         }
         Self::Running(if view.doing.is_empty() {
             "setting up"
@@ -84,7 +89,7 @@ impl Standing {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Running(_) => "running",
-            Self::Waiting { .. } => "waiting",
+            Self::Waiting(_) | Self::Retrying { .. } => "waiting",
             Self::Ended { .. } => "ended",
             Self::CutOff => "cut off",
             Self::NeverBegan => "never began",

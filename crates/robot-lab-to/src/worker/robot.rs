@@ -2,15 +2,16 @@
 
 use super::submit_only::SubmitOnly;
 use super::{Extras, RobotCx, Seat, Session, Worker, WorkerError};
+use crate::clock::Clock;
 use crate::eval::panic_said;
 use crate::guard::GraderLock;
 use crate::iteration::{StopKind, StopReason, TurnEnd};
 use crate::shell::Shell;
 use crate::tools::{Bash, Edit, Read, Root, Submissions, SubmitResult, Write};
 use async_trait::async_trait;
-use robot_lab::robot::RetryPolicy;
 use robot_lab::{
-    Hook, Model, ModelErrorKind, Robot, RobotBuilder, RunError, StopReason as RobotStop, Toolset,
+    Hook, Limiter, Model, ModelError, ModelErrorKind, Patience, Robot, RobotBuilder, RunError,
+    StopReason as RobotStop, Toolset,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -27,8 +28,14 @@ pub struct RobotWorker {
     pub shell: Shell,
     /// Tool calls of one iteration.
     pub max_tool_calls: u32,
-    /// Quick retries of one request.
-    pub max_retries: u32,
+    /// The limiter of its key, shared by all robots of the run.
+    pub limiter: Arc<Limiter>,
+    /// The model that is asked while the first one is out of order, with its limiter.
+    pub fallback: Option<(Arc<dyn Model>, Arc<Limiter>)>,
+    /// How long providers are waited for.
+    pub patience: Patience,
+    /// Tells when a limit ends that is not waited for.
+    pub clock: Arc<dyn Clock>,
     /// Whether a submission has a type and a scope.
     pub conventional: bool,
     /// Whether it has the built-in tools.
@@ -101,15 +108,18 @@ impl Worker for RobotWorker {
             .events(seat.events)
             .budget(seat.budget)
             .max_tool_calls(self.max_tool_calls)
-            .retry(RetryPolicy {
-                max_retries: self.max_retries,
-                ..RetryPolicy::default()
-            })
-            .build();
+            .patience(self.patience)
+            .limiter(Arc::clone(&self.limiter));
+        let robot = match &self.fallback {
+            Some((model, limiter)) => robot.fallback(Arc::clone(model), Arc::clone(limiter)),
+            None => robot,
+        }
+        .build();
         Ok(Box::new(RobotSession {
             robot,
             submissions,
             gate,
+            clock: Arc::clone(&self.clock),
             calls_left: self.max_tool_calls,
         }))
     }
@@ -136,6 +146,7 @@ struct RobotSession {
     robot: Robot,
     submissions: Submissions,
     gate: Arc<SubmitOnly>,
+    clock: Arc<dyn Clock>,
     calls_left: u32,
 }
 
@@ -150,7 +161,7 @@ impl Session for RobotSession {
         if let Some(submission) = self.submissions.take() {
             return TurnEnd::Submitted(submission);
         }
-        end_of(outcome, self.robot.usage().total() > 0)
+        end_of(outcome, self.robot.usage().total() > 0, self.clock.as_ref())
     }
 
     async fn order(&mut self, message: &str, cancel: &CancellationToken) -> TurnEnd {
@@ -161,7 +172,7 @@ impl Session for RobotSession {
 }
 
 /// `answered`: whether the model has answered before, so that it is the conversation that it refuses now.
-fn end_of(outcome: Result<robot_lab::RobotResult, RunError>, answered: bool) -> TurnEnd {
+fn end_of(outcome: Result<robot_lab::RobotResult, RunError>, answered: bool, clock: &dyn Clock) -> TurnEnd {
     let error = |kind: &str, message: String| TurnEnd::Error {
         kind: kind.into(),
         message,
@@ -205,7 +216,18 @@ fn end_of(outcome: Result<robot_lab::RobotResult, RunError>, answered: bool) -> 
             ModelErrorKind::ContentFilter => TurnEnd::Silent {
                 stop: "the provider withheld the reply".into(),
             },
-            _ => TurnEnd::Halted(StopReason::environment(model.message)),
+            // It is the reply that is bad, and the provider is there.
+            ModelErrorKind::MalformedReply => error("malformed reply", model.message),
+            _ => TurnEnd::Halted(StopReason::environment(out_of_patience(model, clock))),
         },
+    }
+}
+
+/// Why a provider is not waited for, with the time at which it wants to be asked again.
+fn out_of_patience(error: ModelError, clock: &dyn Clock) -> String {
+    let again = error.retry_after.map(|wait| clock.now().saturating_add(wait));
+    match again {
+        Some(Ok(at)) => format!("{}; it is over at {at:.0}, resume the run then", error.message),
+        _ => error.message,
     }
 }

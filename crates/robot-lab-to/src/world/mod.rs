@@ -2,12 +2,15 @@
 
 mod cache;
 mod conclude;
+mod deadline;
 mod furnish;
 mod hooks;
 mod turn;
 
 pub use cache::BenchCache;
 pub(crate) use cache::CacheState;
+use deadline::Deadline;
+pub(crate) use deadline::Waits;
 pub(crate) use furnish::{Furnished, Furnishing, Unfurnished};
 use furnish::{Zone, broken_setup};
 
@@ -41,8 +44,6 @@ const ORDER_TIME: Duration = Duration::from_secs(120);
 const EVAL_GRACE: Duration = Duration::from_secs(3);
 /// Most locked paths that are named.
 const MAX_TAMPERED: usize = 50;
-/// The furthest deadline.
-const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
 /// What a run works with, once it is set up.
 pub(crate) struct RealWorld {
@@ -72,7 +73,9 @@ pub(crate) struct RealWorld {
     /// The user's hooks.
     pub(crate) hooks: GitHooks,
     pub(crate) session: Option<Box<dyn Session>>,
-    pub(crate) deadline: Instant,
+    /// The waits of the robot that works.
+    pub(crate) waits: Arc<Waits>,
+    pub(crate) deadline: Deadline,
     /// Whether a robot has worked in the workspace since it was prepared.
     pub(crate) worked: bool,
     /// Whether something was kept in the run repository.
@@ -93,7 +96,7 @@ impl World for RealWorld {
     async fn perform(&mut self, record: &Record, effect: Effect, state: &RunState) -> Option<Input> {
         match effect {
             Effect::Work(key) => {
-                self.deadline = Instant::now() + self.plan.iteration_timeout.min(FAR);
+                self.deadline = self.waits.deadline(self.plan.iteration_timeout);
                 let end = match self.open(key, state).await {
                     Ok(message) => self.turn(key, Say::Turn(message)).await,
                     Err(reason) => TurnEnd::Halted(reason),
@@ -106,7 +109,7 @@ impl World for RealWorld {
                 Some(self.say(key, text).await)
             }
             Effect::Order { key, limit } => {
-                self.deadline = Instant::now() + ORDER_TIME;
+                self.deadline = self.waits.deadline(ORDER_TIME);
                 Some(self.say(key, self.prompts.order(&limit).map(Say::Order)).await)
             }
             Effect::Snapshot(key) => Some(Input::Snapshotted {

@@ -46,10 +46,10 @@ impl RealWorld {
             workspace: self.workspace.path().to_owned(),
             start: self.ledger.subdir().to_owned(),
             user_top: self.ledger.top().to_owned(),
-            events: Arc::new(RobotEvents {
+            events: self.waits.observing(Arc::new(RobotEvents {
                 journal: Arc::clone(&self.journal),
                 candidate: key.candidate,
-            }),
+            })),
             budget: Arc::clone(&self.budget),
             locked: Arc::clone(&self.locked),
         };
@@ -135,7 +135,7 @@ impl RealWorld {
             };
             let waited = tokio::select! {
                 end = &mut turn => Some(end),
-                () = tokio::time::sleep_until(self.deadline) => None,
+                () = self.deadline.passed() => None,
                 () = self.halt.soft().cancelled() => None,
                 () = self.halt.hard().cancelled() => None,
             };

@@ -56,6 +56,29 @@ pub enum RobotEvent {
         /// The one that answers, in the provider's words.
         served_by: String,
     },
+    /// A request waits for its provider, for longer than before a quick retry. Said once in a wait, however often the
+    /// provider is asked meanwhile, and again when it announces a much later end.
+    Waiting {
+        /// The model, as `provider/name`.
+        model: String,
+        /// Why.
+        kind: ModelErrorKind,
+        /// What happened.
+        message: String,
+        /// For how long from now: until the provider answers again, as it said, or for as long as may be waited.
+        wait: Duration,
+        /// Whether the provider said so.
+        announced: bool,
+    },
+    /// The wait is over: a model answers, or it is waited no more.
+    Resumed {
+        /// The model that answers, or that did not, as `provider/name`.
+        model: String,
+        /// How long it took.
+        waited: Duration,
+        /// Whether it answers.
+        answered: bool,
+    },
     /// A tool call begins.
     ToolStarted {
         /// The call's id.

@@ -11,6 +11,8 @@ pub struct ModelError {
     pub kind: ModelErrorKind,
     /// What happened, in lower case, without secrets.
     pub message: String,
+    /// How long the provider asked to wait before the next request, whatever the kind.
+    pub retry_after: Option<Duration>,
 }
 
 /// The kinds of failure that callers tell apart.
@@ -53,9 +55,23 @@ pub enum ModelErrorKind {
 impl ModelError {
     /// An error of this kind.
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
+        let retry_after = match &kind {
+            ModelErrorKind::RateLimited { retry_after } => *retry_after,
+            _ => None,
+        };
         Self {
             kind,
             message: message.into(),
+            retry_after,
+        }
+    }
+
+    /// The same, from a provider that asked to wait so long.
+    #[must_use]
+    pub fn retry_after(self, asked: Option<Duration>) -> Self {
+        Self {
+            retry_after: asked,
+            ..self
         }
     }
 }

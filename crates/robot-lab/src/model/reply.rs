@@ -110,6 +110,11 @@ impl ReplyBuilder {
         }
     }
 
+    /// Why the reply ended, once it has.
+    pub fn finished(&self) -> Option<&FinishReason> {
+        self.finish.as_ref()
+    }
+
     /// The whole reply. A stream that ended without [`ModelEvent::Finished`] was cut: its tool calls may be cut too,
     /// so there is no reply.
     pub fn finish(self) -> Result<ModelReply, ModelError> {

@@ -4,15 +4,17 @@ mod driver;
 mod request;
 mod turn;
 
-pub use request::{ModelTimeouts, RetryPolicy};
+pub use request::ModelTimeouts;
 
 use crate::budget::TokenBudget;
 use crate::event::{EventSink, NoEvents};
 use crate::hook::Hook;
 use crate::message::Transcript;
 use crate::model::{Model, ModelError, Usage};
+use crate::outage::{Limiter, Patience};
 use crate::tool::{Abort, Toolset};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -31,8 +33,13 @@ pub struct Robot {
     max_tool_calls: u32,
     max_output_tokens: Option<u32>,
     timeouts: ModelTimeouts,
-    retry: RetryPolicy,
     cut_repetition: bool,
+    patience: Patience,
+    limiter: Arc<Limiter>,
+    /// The model that is asked while the other one is out of order.
+    fallback: Option<(Arc<dyn Model>, Arc<Limiter>)>,
+    /// Whether the fallback has taken this conversation over.
+    taken_over: AtomicBool,
     transcript: Transcript,
     usage: Usage,
 }
@@ -116,8 +123,11 @@ impl Robot {
                 max_tool_calls: DEFAULT_MAX_TOOL_CALLS,
                 max_output_tokens: None,
                 timeouts: ModelTimeouts::default(),
-                retry: RetryPolicy::default(),
                 cut_repetition: false,
+                patience: Patience::default(),
+                limiter: Arc::new(Limiter::new()),
+                fallback: None,
+                taken_over: AtomicBool::new(false),
                 transcript: Transcript::new(),
                 usage: Usage::default(),
             },
@@ -145,6 +155,7 @@ impl Robot {
     /// Forgets the conversation. Prompt, tools, limits and token counts stay.
     pub fn clear_messages(&mut self) {
         self.transcript.clear();
+        *self.taken_over.get_mut() = false;
     }
 
     /// Sets how many tool calls the next invocations may make each.
@@ -215,10 +226,25 @@ impl RobotBuilder {
         self
     }
 
-    /// How often a failed request is sent again.
+    /// How long a provider that is out of order is waited for: a minute, unless told otherwise.
     #[must_use]
-    pub fn retry(mut self, retry: RetryPolicy) -> Self {
-        self.robot.retry = retry;
+    pub fn patience(mut self, patience: Patience) -> Self {
+        self.robot.patience = patience;
+        self
+    }
+
+    /// The limiter of the model and its key, which robots that use the same should share.
+    #[must_use]
+    pub fn limiter(mut self, limiter: Arc<Limiter>) -> Self {
+        self.robot.limiter = limiter;
+        self
+    }
+
+    /// A model that is asked while the first one is out of order, or wants to be asked much later; with its limiter. A
+    /// conversation that it has taken over stays with it, the next one begins with the first model again.
+    #[must_use]
+    pub fn fallback(mut self, model: Arc<dyn Model>, limiter: Arc<Limiter>) -> Self {
+        self.robot.fallback = Some((model, limiter));
         self
     }
 

@@ -1,17 +1,21 @@
-//! Sends one request: waits with deadlines, meters, cuts at the budget, and tries again when that may help.
+//! Sends one request: waits with deadlines, meters, and cuts at the budget. When it fails, `send` decides what follows.
+
+mod send;
 
 use super::Robot;
 use crate::budget::TokenBudget;
 use crate::event::{EventSink, RobotEvent};
 use crate::model::{
-    FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelReply, ModelRequest, ReplyBuilder,
-    Usage,
+    FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelId, ModelReply, ModelRequest,
+    ReplyBuilder, Usage,
 };
+use crate::outage::{Limiter, Patience};
 use crate::repetition::Watch;
 use futures::StreamExt as _;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 /// How long to wait for a model.
@@ -19,8 +23,10 @@ use tokio_util::sync::CancellationToken;
 pub struct ModelTimeouts {
     /// Until the first content of a reply. Local models read a long prompt for minutes.
     pub first_content: Duration,
-    /// Between two pieces of content. Keep-alive bytes do not count.
+    /// Between two pieces of content. Neither keep-alive bytes count nor counts of tokens.
     pub idle: Duration,
+    /// For a whole reply, also one that comes byte by byte.
+    pub total: Duration,
 }
 
 impl Default for ModelTimeouts {
@@ -28,61 +34,29 @@ impl Default for ModelTimeouts {
         Self {
             first_content: Duration::from_secs(300),
             idle: Duration::from_secs(120),
+            total: Duration::from_secs(3_600),
         }
     }
 }
 
-/// How often a failed request is sent again, and after how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RetryPolicy {
-    /// Further attempts after the first.
-    pub max_retries: u32,
-    /// Wait before the first of them; it doubles each time.
-    pub first_delay: Duration,
-    /// The longest wait, also when the provider asks for more: then the request fails at once.
-    pub max_delay: Duration,
-}
-
-impl Default for RetryPolicy {
-    fn default() -> Self {
-        Self {
-            max_retries: 2,
-            first_delay: Duration::from_secs(1),
-            max_delay: Duration::from_secs(60),
-        }
-    }
-}
-
-impl RetryPolicy {
-    /// How long to wait before attempt `attempt + 1` after this failure; `None` to give up.
-    fn delay(&self, attempt: u32, kind: &ModelErrorKind) -> Option<Duration> {
-        if attempt >= self.max_retries || !kind.is_retryable() {
-            return None;
-        }
-        let doubled = self
-            .first_delay
-            .saturating_mul(2u32.saturating_pow(attempt))
-            .min(self.max_delay);
-        match kind {
-            ModelErrorKind::RateLimited {
-                retry_after: Some(asked),
-            } if *asked > self.max_delay => None,
-            ModelErrorKind::RateLimited {
-                retry_after: Some(asked),
-            } => Some(doubled.max(*asked)),
-            _ => Some(doubled),
-        }
-    }
+/// A model that may be asked.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    model: &'a dyn Model,
+    limiter: &'a Limiter,
+    is_spare: bool,
 }
 
 /// The parts of a robot that a request needs.
 pub(super) struct Requester<'a> {
-    model: &'a dyn Model,
+    main: Source<'a>,
+    spare: Option<Source<'a>>,
+    taken_over: &'a AtomicBool,
     sink: &'a dyn EventSink,
     budget: &'a TokenBudget,
     timeouts: ModelTimeouts,
-    retry: RetryPolicy,
     cut_repetition: bool,
+    patience: Patience,
     cancel: &'a CancellationToken,
     /// What the requests of this invocation cost, failed ones included.
     usage: Mutex<Usage>,
@@ -93,12 +67,22 @@ pub(super) struct Requester<'a> {
 impl<'a> Requester<'a> {
     pub(super) fn new(robot: &'a Robot, cancel: &'a CancellationToken) -> Self {
         Self {
-            model: robot.model.as_ref(),
+            main: Source {
+                model: robot.model.as_ref(),
+                limiter: &robot.limiter,
+                is_spare: false,
+            },
+            spare: robot.fallback.as_ref().map(|(model, limiter)| Source {
+                model: model.as_ref(),
+                limiter,
+                is_spare: true,
+            }),
+            taken_over: &robot.taken_over,
             sink: robot.sink.as_ref(),
             budget: &robot.budget,
             timeouts: robot.timeouts,
-            retry: robot.retry,
             cut_repetition: robot.cut_repetition,
+            patience: robot.patience,
             cancel,
             usage: Mutex::new(Usage::default()),
             served_by: Mutex::new(None),
@@ -112,72 +96,73 @@ impl<'a> Requester<'a> {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Sends a request until it is answered, may not be sent again, or the caller cancels.
-    pub(super) async fn send(&self, request: ModelRequest) -> Result<ModelReply, ModelError> {
-        let mut attempt = 0;
-        loop {
-            let error = match self.attempt(&request).await {
-                Ok(reply) => return Ok(reply),
-                Err(error) => error,
-            };
-            let retry_in = self.retry.delay(attempt, &error.kind);
-            if !matches!(error.kind, ModelErrorKind::Cancelled | ModelErrorKind::OverBudget) {
-                let (kind, message) = (error.kind.clone(), error.message.clone());
-                self.sink.emit(RobotEvent::ModelFailed {
-                    kind,
-                    message,
-                    retry_in,
-                });
-            }
-            let Some(delay) = retry_in else { return Err(error) };
-            attempt += 1;
-            tokio::select! {
-                () = sleep(delay) => {}
-                () = self.cancel.cancelled() => return Err(cancelled()),
-            }
-        }
-    }
-
-    async fn attempt(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
+    /// Sends a request to this model, once. `begun` is called when something of a reply has come.
+    async fn attempt(
+        &self,
+        model: &dyn Model,
+        request: ModelRequest,
+        begun: impl FnMut(),
+    ) -> Result<ModelReply, Failure> {
         if self.budget.is_spent() {
-            return Err(over_budget());
+            return Err(over_budget().into());
         }
         let started = Instant::now();
         let mut reply = ReplyBuilder::new(request.estimated_tokens());
         let result = tokio::select! {
-            result = self.read(request.clone(), &mut reply) => result,
+            result = self.read(model, request, &mut reply, begun) => result,
             () = self.cancel.cancelled() => Err(cancelled().into()),
         };
         // A request that was refused outright cost nothing; one that broke off is booked by what came.
-        let nothing_sent = result.as_ref().is_err_and(|failure| failure.refused);
-        let usage = if nothing_sent {
-            Usage::default()
-        } else {
-            reply.usage()
-        };
-        let finished = match result {
-            Ok(()) => reply.finish(),
-            Err(failure) => Err(failure.error),
-        };
-        self.book(usage, finished.as_ref().ok().map(|r| r.finish.clone()), started);
-        finished
+        if !result.as_ref().is_err_and(|failure| failure.refused) {
+            let finish = result.as_ref().ok().and_then(|()| reply.finished().cloned());
+            self.book(model, reply.usage(), finish, started);
+        }
+        result?;
+        Ok(reply.finish()?)
     }
 
-    async fn read(&self, request: ModelRequest, reply: &mut ReplyBuilder) -> Result<(), Failure> {
-        let first = self.timeouts.first_content;
+    async fn read(
+        &self,
+        model: &dyn Model,
+        request: ModelRequest,
+        reply: &mut ReplyBuilder,
+        mut begun: impl FnMut(),
+    ) -> Result<(), Failure> {
+        let ModelTimeouts {
+            first_content: first,
+            idle,
+            total,
+        } = self.timeouts;
         let mut watch = self.cut_repetition.then(|| Watch::new(&request));
-        let opened = timeout(first, self.model.stream(request)).await;
-        let mut stream = match opened {
-            Err(_elapsed) => return Err(timed_out("no answer", first).into()),
-            Ok(Err(error)) => return Err(Failure { error, refused: true }),
+        let started = Instant::now();
+        let end = after(started, total);
+        let mut within = first;
+        let mut deadline = after(started, first);
+        let mut stream = match timeout_at(deadline.min(end), model.stream(request)).await {
+            Err(_elapsed) => return Err(timed_out("no answer", first.min(total)).into()),
+            Ok(Err(error)) => {
+                return Err(Failure {
+                    error,
+                    refused: true,
+                    begun: false,
+                });
+            }
             Ok(Ok(stream)) => stream,
         };
-        let mut wait = first;
+        let mut content = false;
         loop {
-            let event = match timeout(wait, stream.next()).await {
-                Err(_elapsed) => return Err(timed_out("no content", wait).into()),
+            let so_far = content;
+            let failed = |error| Failure {
+                error,
+                refused: false,
+                begun: so_far,
+            };
+            let event = match timeout_at(deadline.min(end), stream.next()).await {
+                Err(_elapsed) if end <= deadline => return Err(failed(timed_out("no whole reply", total))),
+                Err(_elapsed) if content => return Err(failed(timed_out("no more content", within))),
+                Err(_elapsed) => return Err(failed(timed_out("no content", within))),
                 Ok(None) => return Ok(()),
-                Ok(Some(event)) => event.map_err(Failure::from)?,
+                Ok(Some(event)) => event.map_err(failed)?,
             };
             match &event {
                 ModelEvent::Text(text) => self.sink.emit(RobotEvent::TextDelta { text: text.clone() }),
@@ -185,8 +170,16 @@ impl<'a> Requester<'a> {
                     self.sink.emit(RobotEvent::ReasoningDelta { text: text.clone() })
                 }
                 ModelEvent::Adapted(note) => self.sink.emit(RobotEvent::ModelAdapted { note: note.clone() }),
-                ModelEvent::Served(name) => self.served(name),
+                ModelEvent::Served(name) => self.served(model.id(), name),
                 _ => {}
+            }
+            if is_content(&event) {
+                if !content {
+                    content = true;
+                    begun();
+                }
+                within = idle;
+                deadline = after(Instant::now(), idle);
             }
             // A report of usage may be the last word of a reply that is complete, and a complete reply is paid for,
             // whatever it cost. So only more output can cut it.
@@ -194,22 +187,20 @@ impl<'a> Requester<'a> {
             let wrong = watch.as_mut().and_then(|watch| watch.take(&event));
             reply.push(event);
             if let Some(why) = wrong {
-                return Err(ModelError::new(ModelErrorKind::Repetition, why).into());
+                return Err(failed(ModelError::new(ModelErrorKind::Repetition, why)));
             }
             if grows && self.budget.is_exceeded_by(reply.usage()) {
-                return Err(over_budget().into());
+                return Err(failed(over_budget()));
             }
-            wait = self.timeouts.idle;
         }
     }
 
     /// Says which model answers, when it is another one than was asked and than answered before.
-    fn served(&self, name: &str) {
+    fn served(&self, asked: &ModelId, name: &str) {
         let mut before = self
             .served_by
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let asked = self.model.id();
         let other = (name != asked.name).then(|| name.to_owned());
         if *before != other
             && let Some(served_by) = other.clone()
@@ -220,13 +211,13 @@ impl<'a> Requester<'a> {
         *before = other;
     }
 
-    fn book(&self, usage: Usage, finish: Option<FinishReason>, started: Instant) {
+    fn book(&self, model: &dyn Model, usage: Usage, finish: Option<FinishReason>, started: Instant) {
         self.budget.charge(usage);
         *self
             .usage
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner) += usage;
-        let model = self.model.id().to_string();
+        let model = model.id().to_string();
         self.sink.emit(RobotEvent::ModelFinished {
             model,
             usage,
@@ -236,10 +227,13 @@ impl<'a> Requester<'a> {
     }
 }
 
-/// Why no whole reply came, and whether the provider refused before it did any work.
+/// Why no whole reply came.
 struct Failure {
     error: ModelError,
+    /// Whether the provider refused before it did any work.
     refused: bool,
+    /// Whether something of a reply had come.
+    begun: bool,
 }
 
 impl From<ModelError> for Failure {
@@ -247,8 +241,27 @@ impl From<ModelError> for Failure {
         Self {
             error,
             refused: false,
+            begun: false,
         }
     }
+}
+
+/// Whether something of a reply came, and not only a sign of life.
+fn is_content(event: &ModelEvent) -> bool {
+    match event {
+        ModelEvent::Text(text) | ModelEvent::Reasoning(text) => !text.is_empty(),
+        ModelEvent::CallProgress(bytes) => *bytes > 0,
+        ModelEvent::Opaque(_) | ModelEvent::Call(_) | ModelEvent::Finished(_) => true,
+        ModelEvent::Usage(_) | ModelEvent::Served(_) | ModelEvent::Adapted(_) | ModelEvent::Discarded => {
+            false
+        }
+    }
+}
+
+/// A time, or one that is never reached.
+fn after(start: Instant, wait: Duration) -> Instant {
+    const FAR: Duration = Duration::from_secs(365 * 24 * 3_600);
+    start + wait.min(FAR)
 }
 
 fn timed_out(what: &str, after: Duration) -> ModelError {

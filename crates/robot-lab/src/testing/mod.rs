@@ -60,6 +60,14 @@ impl FakeReply {
         self
     }
 
+    /// The answer, as a [`Model`] gives it.
+    pub fn stream(self) -> Result<ModelStream, ModelError> {
+        match self.1 {
+            Some(error) => Err(error),
+            None => Ok(futures::stream::iter(self.0).boxed()),
+        }
+    }
+
     fn finished(mut self, reason: FinishReason) -> Self {
         self.0.push(Ok(ModelEvent::Finished(reason)));
         self
@@ -152,13 +160,10 @@ impl Model for FakeModel {
             self.fail(why)
         }
         lock(&self.requests).push(request);
-        let Some(FakeReply(events, error)) = lock(&self.script).pop_front() else {
+        let Some(reply) = lock(&self.script).pop_front() else {
             self.fail("the model was asked more often than scripted".into())
         };
-        match error {
-            Some(error) => Err(error),
-            None => Ok(futures::stream::iter(events).boxed()),
-        }
+        reply.stream()
     }
 }
 

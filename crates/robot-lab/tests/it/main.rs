@@ -2,4 +2,5 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod malformed;
+mod outage;
 mod robot;

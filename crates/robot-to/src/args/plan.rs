@@ -41,6 +41,7 @@ impl RunArgs {
             iteration_timeout => plan.iteration_timeout, self.iteration_timeout;
             max_submit_nudges => plan.policy.max_submit_nudges, self.max_submit_nudges;
             max_retries => plan.max_retries, self.max_retries;
+            max_wait => plan.max_wait, self.max_wait;
             env => plan.env, self.env.clone();
             keep_workspace => plan.keep_workspace, self.keep_workspace;
             setup => plan.setup, self.setup.clone();
@@ -68,6 +69,7 @@ impl RunArgs {
                 json!(self.max_output_tokens),
             ),
             ("reasoning", "reasoning", json!(self.reasoning.map(Effort::name))),
+            ("fallback_model", "fallback_model", json!(self.fallback_model)),
         ] {
             if given(flag) {
                 model.insert(name.into(), value);

@@ -54,9 +54,17 @@ pub(crate) struct RunArgs {
     /// Do not show the model's words as they come; tokens are counted all the same
     #[arg(long, help_heading = "Model")]
     pub(crate) no_stream: bool,
-    /// Quick retries of one failed request
+    /// Quick retries of one failed request, before the provider is taken to be out of order
     #[arg(long, value_name = "N", default_value_t = 2, help_heading = "Model")]
     pub(crate) max_retries: u32,
+    /// Time that a provider is waited for that is out of order, or says when its limit is over: seconds, or 90m, 8h; 0
+    /// not to wait. No iteration is lost meanwhile, and its time stands still
+    #[arg(long, value_name = "TIME", default_value = "21600", value_parser = seconds_or_none, help_heading = "Model")]
+    pub(crate) max_wait: Duration,
+    /// A model to ask while the other one is out of order, or its limit lasts for more than a minute: of the same
+    /// provider, or of the one before the slash, with the key in that one's variable
+    #[arg(long, value_name = "[PROVIDER/]NAME", help_heading = "Model")]
+    pub(crate) fallback_model: Option<String>,
 
     /// The command that must exit 0 for a change to be committed
     #[arg(
@@ -266,6 +274,15 @@ fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// The same, or 0.
+fn seconds_or_none(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        Ok(Duration::ZERO)
+    } else {
+        seconds(text)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,7 +300,9 @@ mod tests {
     fn times() {
         for (text, expected) in [("1", 1), ("90s", 90), ("90m", 5_400), ("8h", 28_800)] {
             assert_eq!(seconds(text), Ok(Duration::from_secs(expected)), "{text}");
+            assert_eq!(seconds_or_none(text), seconds(text), "{text}");
         }
+        assert_eq!(seconds_or_none("0"), Ok(Duration::ZERO));
         for text in [
             "",
             "0",

@@ -21,6 +21,7 @@ pub(crate) async fn run(args: &CheckArgs, keys: &Keys) -> Result<Exit, CliError>
     apply(&args.run, &mut plan, &|_| true)?;
     instruct(&mut plan, &args.run, &cwd, &|_| true)?;
     let chosen = model::find(&plan, &cwd, keys, None)?;
+    let fallback = model::fallback(&plan, &cwd, keys, None)?;
     let place = place(&args.run, &plan, &cwd, keys)?;
     let halt = Halt::new();
     signal::watch(halt.clone())
@@ -41,7 +42,7 @@ pub(crate) async fn run(args: &CheckArgs, keys: &Keys) -> Result<Exit, CliError>
     };
     print(text.as_bytes())?;
     // As a run would end without a key.
-    match chosen.missing {
+    match chosen.missing.or(fallback.and_then(|fallback| fallback.missing)) {
         Some(error) => Err(error),
         None => Ok(Exit::Done),
     }

@@ -143,9 +143,12 @@ impl Cleaning {
             Fate::Copies => false,
             Fate::Run => true,
         };
-        if standing
-            .is_some_and(|standing| matches!(standing, Standing::Running(_) | Standing::Waiting { .. }))
-        {
+        if standing.is_some_and(|standing| {
+            matches!(
+                standing,
+                Standing::Running(_) | Standing::Waiting(_) | Standing::Retrying { .. }
+            )
+        }) {
             return Err(held(id));
         }
         if !self.dry {
@@ -307,7 +310,7 @@ fn fate(standing: Option<&Standing>, age: SignedDuration, wanted: Wanted) -> Fat
     };
     let old = age >= days(least);
     match standing {
-        Some(Standing::Running(_) | Standing::Waiting { .. }) => Fate::Untouched,
+        Some(Standing::Running(_) | Standing::Waiting(_) | Standing::Retrying { .. }) => Fate::Untouched,
         Some(Standing::NeverBegan) if age >= days(least).max(SETTING_UP) => Fate::Run,
         Some(Standing::Ended { kind: Some(kind), .. }) if is_finished(*kind) && old => fate,
         Some(Standing::Ended { .. } | Standing::CutOff) if old => {

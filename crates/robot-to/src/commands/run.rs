@@ -51,7 +51,7 @@ pub(crate) async fn run(
     let model = model::choose(&plan, &cwd, keys, observer(&args, &place))?;
     say_grading(&plan);
     let run = Run::builder(plan.objective.clone());
-    start(set_up(run, place, plan, model), Shown::of(&args), &cwd).await
+    start(with_models(run, place, plan, model), Shown::of(&args), &cwd).await
 }
 
 /// Takes what the settings of a new run name for the provider out of the environment: before anything is read that
@@ -89,11 +89,19 @@ pub(crate) async fn resume(
     let place = place(&args, &plan, &cwd, keys)?;
     let model = model::choose(&plan, &cwd, keys, observer(&args, &place))?;
     start(
-        set_up(Run::resume(past), place, plan, model),
+        with_models(Run::resume(past), place, plan, model),
         Shown::of(&args),
         &cwd,
     )
     .await
+}
+
+fn with_models(run: RunBuilder, place: Place, plan: Plan, models: model::Models) -> RunBuilder {
+    let run = set_up(run, place, plan, models.main);
+    match models.fallback {
+        Some(model) => run.fallback_model(model),
+        None => run,
+    }
 }
 
 pub(super) fn set_up(run: RunBuilder, place: Place, plan: Plan, model: Arc<dyn Model>) -> RunBuilder {
@@ -206,7 +214,7 @@ pub(super) async fn start(run: RunBuilder, shown: Shown, cwd: &Path) -> Result<E
             }
         }
     });
-    let report = run.run().await;
+    let report = Box::pin(run.run()).await;
     ticker.abort();
     plain.finish();
     let report = report?;

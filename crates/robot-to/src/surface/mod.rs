@@ -23,7 +23,8 @@ pub(crate) use report::markdown;
 pub(crate) use status::{Places, Status};
 pub(crate) use summary::summary;
 
-use robot_lab_to::commit_message::steers;
+use robot_lab_to::commit_message::{one_line, steers};
+use robot_lab_to::iteration::RunState;
 use robot_lab_to::workspace::DiffStat;
 use std::io::IsTerminal as _;
 
@@ -56,6 +57,33 @@ pub(crate) fn shell_word(text: &str) -> String {
     } else {
         format!("'{}'", text.replace('\'', "'\\''"))
     }
+}
+
+/// A time as a clock on the wall here shows it, with its date unless that is today's.
+pub(crate) fn local(at: jiff::Timestamp, now: jiff::Timestamp) -> String {
+    let zone = jiff::tz::TimeZone::system();
+    let (at, now) = (at.to_zoned_datetime(zone.clone()), now.to_zoned_datetime(zone));
+    let format = if at.date() == now.date() {
+        "%H:%M"
+    } else {
+        "%Y-%m-%d %H:%M"
+    };
+    at.strftime(format).to_string()
+}
+
+/// How often each model answered, when it was more than one.
+pub(crate) fn answers(state: &RunState) -> Option<String> {
+    let each = state
+        .answers
+        .iter()
+        .map(|(model, count)| format!("{} {count}", one_line(model)));
+    (state.answers.len() > 1).then(|| each.collect::<Vec<_>>().join(", "))
+}
+
+/// How long providers were waited for.
+pub(crate) fn waited(state: &RunState) -> String {
+    let seconds = i64::try_from(state.waited_ms / 1_000).unwrap_or(i64::MAX);
+    format!("{} for providers", plain::clock(seconds))
 }
 
 /// How to write to a terminal.

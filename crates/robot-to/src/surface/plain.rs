@@ -6,7 +6,7 @@ use robot_lab_to::commit_message::{clip, one_line};
 use robot_lab_to::event::{Event, Record};
 use robot_lab_to::log::Observer;
 use robot_lab_to::tools::SUBMIT;
-use robot_lab_to::view::RunView;
+use robot_lab_to::view::{RunView, Waiting};
 use serde_json::Value;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Mutex, PoisonError};
@@ -70,7 +70,11 @@ impl Plain {
         } else {
             String::new()
         };
-        let text = format!("{} {}{written} …", prefix(&state.view, now), state.view.doing);
+        let doing = match &state.view.waiting {
+            Some(waiting) => waits(waiting, now),
+            None => format!("{}{written} …", state.view.doing),
+        };
+        let text = format!("{} {doing}", prefix(&state.view, now));
         let room = width().saturating_sub(2);
         drop(write!(
             std::io::stderr().lock(),
@@ -88,7 +92,15 @@ impl Observer for Plain {
         if matches!(record.event, Event::ModelFinished { .. }) {
             state.written = 0;
         }
-        if let Some(text) = line(self.style, &record.event) {
+        let said = match (&record.event, &state.view.waiting) {
+            (Event::ProviderWait { message, .. }, Some(waiting)) => Some(format!(
+                "{}: {}",
+                self.style.bad(&waits(waiting, record.ts)),
+                clip(&one_line(message), MAX_TEXT)
+            )),
+            (event, _) => line(self.style, event),
+        };
+        if let Some(text) = said {
             clear(&mut state);
             let before = match record.iteration {
                 _ if matches!(record.event, Event::RunResumed { .. }) => String::new(),
@@ -112,6 +124,27 @@ impl Observer for Plain {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.written += bytes;
     }
+}
+
+/// What is waited for, until when by the clock on the wall, and how to stop it.
+fn waits(waiting: &Waiting, now: jiff::Timestamp) -> String {
+    let until = super::local(waiting.until, now);
+    format!(
+        "{}, Ctrl-C stops",
+        if waiting.announced {
+            format!(
+                "waiting for {} until {until} ({})",
+                waiting.provider(),
+                waiting.why()
+            )
+        } else {
+            format!(
+                "waiting for {} ({}), until {until} at most",
+                waiting.provider(),
+                waiting.why()
+            )
+        }
+    )
 }
 
 /// Columns of the terminal.
@@ -247,6 +280,30 @@ pub(super) fn line(style: Style, event: &Event) -> Option<String> {
                 .unwrap_or_default();
             format!("{} {}{next}", style.bad(&format!("model {kind}:")), text(message))
         }
+        Event::ProviderWait {
+            model, kind, message, ..
+        } => {
+            let waiting = format!("waiting for {} ({}):", text(model), kind.replace('_', " "));
+            format!("{} {}", style.bad(&waiting), text(message))
+        }
+        Event::ProviderResumed {
+            model,
+            waited_ms,
+            answered: true,
+            ..
+        } => format!(
+            "{} answers, after {}",
+            text(model),
+            clock(i64::try_from(waited_ms / 1_000).unwrap_or(i64::MAX))
+        ),
+        Event::ProviderResumed {
+            waited_ms,
+            answered: false,
+            ..
+        } => format!(
+            "not waited any longer, after {}",
+            clock(i64::try_from(waited_ms / 1_000).unwrap_or(i64::MAX))
+        ),
         Event::Nudged { .. } => "did not submit; asked to".into(),
         Event::Ordered { limit, .. } => format!("{}; ordered to submit", text(limit)),
         Event::EvalStarted { .. } => "grading".into(),

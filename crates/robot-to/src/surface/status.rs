@@ -38,10 +38,18 @@ pub(crate) struct Places {
 }
 
 /// More of how a run stands than its word.
-pub(super) fn detail(standing: &Standing) -> String {
+pub(super) fn detail(standing: &Standing, now: jiff::Timestamp) -> String {
     match standing {
         Standing::Running(doing) => (*doing).to_owned(),
-        Standing::Waiting { kind, left } => {
+        Standing::Waiting(waiting) => {
+            let (until, why) = (super::local(waiting.until, now), waiting.why());
+            if waiting.announced {
+                format!("for {} until {until} ({why})", waiting.model)
+            } else {
+                format!("for {} ({why}), until {until} at most", waiting.model)
+            }
+        }
+        Standing::Retrying { kind, left } => {
             let left = clock(i64::try_from(left.as_secs()).unwrap_or(i64::MAX));
             format!("for the model ({kind}), which is asked again in {left}")
         }
@@ -70,7 +78,7 @@ impl Status<'_> {
             "robot-to {} — {}: {}\n",
             self.run_id,
             standing.word(),
-            one_line(&detail(&standing))
+            one_line(&detail(&standing, self.now))
         );
         let mut line = |name: &str, value: &str| text.push_str(&format!("{name:<11} {value}\n"));
         if let Some(began) = &began {
@@ -94,7 +102,13 @@ impl Status<'_> {
                 count(state.usage.output)
             ),
         );
+        if let Some(answers) = super::answers(&state) {
+            line("Answers:", &answers);
+        }
         line("Elapsed:", &clock(self.elapsed_ms(&state) / 1_000));
+        if state.waited_ms > 0 {
+            line("Waited:", &super::waited(&state));
+        }
         if let Some(scores) = self.scores(&state) {
             line("Score:", &scores.text());
         }
@@ -143,7 +157,7 @@ impl Status<'_> {
         json!({
             "run_id": self.run_id,
             "standing": standing.word(),
-            "detail": one_line(&detail(&standing)),
+            "detail": one_line(&detail(&standing, self.now)),
             "kind": kind,
             "complete": self.complete,
             "objective": began.map(|began| began.objective),
@@ -158,6 +172,17 @@ impl Status<'_> {
             "output_tokens": state.usage.output,
             "estimated": state.usage.estimated,
             "elapsed_ms": self.elapsed_ms(&state),
+            "waited_ms": state.waited_ms,
+            "answers": state.answers,
+            "waiting": match &standing {
+                Standing::Waiting(waiting) => json!({
+                    "model": waiting.model,
+                    "kind": waiting.kind,
+                    "until": time(waiting.until),
+                    "announced": waiting.announced,
+                }),
+                _ => Value::Null,
+            },
             "score": self.scores(&state).map(|scores| json!({
                 "base": scores.base,
                 "now": scores.now,
@@ -408,6 +433,54 @@ mod tests {
         ");
         let later = status(&records, true, 200).text();
         assert!(later.starts_with("robot-to R — running: "), "{later}");
+    }
+
+    #[test]
+    fn a_run_that_waits_for_its_provider_says_until_when() {
+        let start: jiff::Timestamp = START.parse().unwrap();
+        let wait = |announced| Event::ProviderWait {
+            candidate: 0,
+            model: "openai/gpt-5.5".into(),
+            kind: "rate_limited".into(),
+            message: "slow down".into(),
+            until: start + jiff::SignedDuration::from_secs(7_200),
+            announced,
+        };
+        let at = crate::surface::local(
+            start + jiff::SignedDuration::from_secs(7_200),
+            start + jiff::SignedDuration::from_secs(40),
+        );
+        for (announced, said) in [
+            (
+                true,
+                format!("waiting: for openai/gpt-5.5 until {at} (rate limit)\n"),
+            ),
+            (
+                false,
+                format!("waiting: for openai/gpt-5.5 (rate limit), until {at} at most\n"),
+            ),
+        ] {
+            let records = records(begun().into_iter().chain([(10, 1, wait(announced))]));
+            let waiting = status(&records, true, 40);
+            assert!(waiting.text().contains(&said), "{}", waiting.text());
+            assert_eq!(waiting.json()["waiting"]["until"], "2026-11-30T03:00:00.000Z");
+            let killed = status(&records, false, 40).text();
+            assert!(killed.starts_with("robot-to R — cut off"), "{killed}");
+        }
+        let resumed = Event::ProviderResumed {
+            candidate: 0,
+            model: "openai/gpt-5.5".into(),
+            waited_ms: 3_600_000,
+            answered: true,
+        };
+        let records = records(
+            begun()
+                .into_iter()
+                .chain([(10, 1, wait(true)), (3_610, 1, resumed)]),
+        );
+        let text = status(&records, true, 4_000).text();
+        assert!(text.starts_with("robot-to R — running: "), "{text}");
+        assert!(text.contains("Waited:     1:00:00 for providers\n"), "{text}");
     }
 
     #[test]

@@ -35,6 +35,12 @@ pub(crate) fn summary(report: &RunReport, cwd: &Path, flags: &str) -> String {
         count(state.usage.input),
         count(state.usage.output)
     ));
+    if let Some(answers) = super::answers(state) {
+        text.push_str(&format!("Answers:    {answers}\n"));
+    }
+    if state.waited_ms > 0 {
+        text.push_str(&format!("Waited:     {}\n", super::waited(state)));
+    }
     let changes = if state.commits > 0 {
         extent(&report.diff)
     } else {

@@ -31,6 +31,7 @@ mod lab;
 mod library;
 mod limits;
 mod log;
+mod outages;
 mod outcomes;
 mod overhead;
 #[cfg(feature = "peers")]

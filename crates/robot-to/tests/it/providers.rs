@@ -123,6 +123,8 @@ fn a_server_of_ollama_that_is_not_there_is_to_be_started() {
             "m",
             "--max-retries",
             "0",
+            "--max-wait",
+            "0",
             "--base-url",
             &base_url,
         ]))

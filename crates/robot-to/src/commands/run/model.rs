@@ -27,18 +27,67 @@ pub(in crate::commands) struct Chosen {
     pub(in crate::commands) missing: Option<CliError>,
 }
 
-/// Makes the model that the flags name. What is said to a provider is shown to `observer`.
+/// The models of a run.
+pub(in crate::commands) struct Models {
+    pub(in crate::commands) main: Arc<dyn Model>,
+    pub(in crate::commands) fallback: Option<Arc<dyn Model>>,
+}
+
+/// Makes the models that the flags name. What is said to a provider is shown to `observer`.
 pub(super) fn choose(
     plan: &Plan,
     cwd: &Path,
     keys: &Keys,
     observer: Option<Arc<dyn ExchangeObserver>>,
-) -> Result<Arc<dyn Model>, CliError> {
-    let chosen = find(plan, cwd, keys, observer)?;
+) -> Result<Models, CliError> {
+    let main = askable(find(plan, cwd, keys, observer.clone())?)?;
+    let fallback = fallback(plan, cwd, keys, observer)?.map(askable).transpose()?;
+    Ok(Models { main, fallback })
+}
+
+/// Finds the fallback, if there is to be one.
+pub(in crate::commands) fn fallback(
+    plan: &Plan,
+    cwd: &Path,
+    keys: &Keys,
+    observer: Option<Arc<dyn ExchangeObserver>>,
+) -> Result<Option<Chosen>, CliError> {
+    of_fallback(plan)
+        .map(|plan| find(&plan, cwd, keys, observer))
+        .transpose()
+}
+
+fn askable(chosen: Chosen) -> Result<Arc<dyn Model>, CliError> {
     match chosen.missing {
         Some(error) => Err(error),
         None => Ok(chosen.model),
     }
+}
+
+/// The plan with its fallback in the place of its model. What comes before a slash counts as a provider when there is
+/// one of that name; the address is only for the provider that it was given for.
+fn of_fallback(plan: &Plan) -> Option<Plan> {
+    let named = plan.model.get("fallback_model")?.as_str()?;
+    let of_another = named
+        .split_once('/')
+        .filter(|(provider, _)| *provider == SCRIPT || known_providers().any(|known| known == *provider));
+    let mut plan = plan.clone();
+    let model = plan.model.as_object_mut()?;
+    let own = model.get("provider").and_then(Value::as_str).unwrap_or_default();
+    match of_another {
+        Some((provider, name)) if provider != own => {
+            model.insert("provider".into(), provider.into());
+            model.insert("model".into(), name.into());
+            model.remove("base_url");
+        }
+        Some((_, name)) => {
+            model.insert("model".into(), name.into());
+        }
+        None => {
+            model.insert("model".into(), named.into());
+        }
+    }
+    Some(plan)
 }
 
 /// The same where a missing key is no error: that model must not be asked.
@@ -134,4 +183,53 @@ fn script(path: &Path) -> Result<ScriptModel, CliError> {
     };
     let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
     ScriptModel::from_yaml(&text).map_err(|error| failed(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_fallback_is_of_the_same_provider_unless_it_names_another() {
+        for (own, named, provider, model, keeps_the_address) in [
+            ("openai", "gpt-5-mini", "openai", "gpt-5-mini", true),
+            ("openai", "openai/gpt-5-mini", "openai", "gpt-5-mini", true),
+            (
+                "openai",
+                "anthropic/claude-sonnet-4-5",
+                "anthropic",
+                "claude-sonnet-4-5",
+                false,
+            ),
+            (
+                "openrouter",
+                "qwen/qwen3-coder",
+                "openrouter",
+                "qwen/qwen3-coder",
+                true,
+            ),
+            (
+                "anthropic",
+                "openrouter/openai/gpt-5",
+                "openrouter",
+                "openai/gpt-5",
+                false,
+            ),
+            ("openai", "script/night.yaml", "script", "night.yaml", false),
+        ] {
+            let plan = Plan {
+                model: json!({ "provider": own, "model": "m", "base_url": "http://127.0.0.1:1", "fallback_model": named }),
+                ..Plan::default()
+            };
+            let made = of_fallback(&plan).unwrap().model;
+            assert_eq!(
+                (&made["provider"], &made["model"]),
+                (&json!(provider), &json!(model)),
+                "{named}"
+            );
+            assert_eq!(made.get("base_url").is_some(), keeps_the_address, "{named}");
+        }
+        assert_eq!(of_fallback(&Plan::default()), None);
+    }
 }
