@@ -12,8 +12,10 @@
 //!    responses, Anthropic's messages, Gemini, Ollama; and it learns what a server does not take.
 //! 4. `http` owns the connection. It sends what `protocol` wrote, and hands it the bytes that come.
 //! 5. `failure` turns statuses and error bodies into kinds of errors, and keeps secrets out of their messages.
-//! 6. `script` plays a YAML file; `record` keeps exchanges in a file and plays them back.
+//! 6. `catalog` knows what well-known models cost, and how much they can read.
+//! 7. `script` plays a YAML file; `record` keeps exchanges in a file and plays them back.
 
+mod catalog;
 mod config;
 mod effort;
 mod failure;
@@ -26,6 +28,7 @@ mod record;
 mod retry_after;
 pub mod script;
 
+pub use catalog::{Known, known_model};
 pub use config::{ConfigError, ModelConfig, host_of_secret, is_secret as names_a_secret};
 pub use effort::{Effort, NoEffort};
 pub use http::{Exchange, ExchangeObserver, HttpModel};

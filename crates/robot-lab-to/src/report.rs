@@ -7,6 +7,7 @@ use crate::iteration::{RunState, StopKind};
 use crate::run::{Began, LoggedIteration, Standing};
 use crate::workspace::{DiffStat, Oid};
 use jiff::Timestamp;
+use robot_lab::Cost;
 use serde::Serialize;
 use std::collections::HashSet;
 
@@ -62,8 +63,16 @@ pub struct ReportData {
     pub input_tokens: u64,
     /// Tokens written.
     pub output_tokens: u64,
+    /// Of the tokens read: those from the provider's cache.
+    pub cached_tokens: u64,
     /// Whether a part of the tokens is an estimate.
     pub estimated: bool,
+    /// What they cost; `None` when it is not known.
+    pub cost: Option<Cost>,
+    /// Whether there were requests of which nobody knows the price, so that it costs more.
+    pub unpriced: bool,
+    /// The cost of each committed iteration, those that were not committed shared among them.
+    pub cost_per_commit: Option<Cost>,
     /// What all commits change together; `None` when it is not known.
     pub changes: Option<DiffStat>,
     /// The iterations, in order.
@@ -114,6 +123,8 @@ pub struct ReportIteration {
     pub changes: Option<DiffStat>,
     /// Tokens read and written.
     pub tokens: u64,
+    /// What they cost; `None` when a part of it is not known.
+    pub cost: Option<Cost>,
     /// Time that it took, in milliseconds.
     pub elapsed_ms: u64,
     #[serde(skip)]
@@ -211,7 +222,11 @@ impl ReportData {
             discarded: state.discarded,
             input_tokens: state.usage.input,
             output_tokens: state.usage.output,
+            cached_tokens: state.usage.cached_input,
             estimated: state.usage.estimated,
+            cost: state.known_cost(),
+            unpriced: state.unpriced,
+            cost_per_commit: state.cost_per_commit(),
             changes: None,
             iterations,
             learnings,
@@ -287,6 +302,10 @@ impl ReportIteration {
             } => input_tokens.saturating_add(*output_tokens),
             _ => 0,
         });
+        let costs = records.iter().filter_map(|record| match &record.event {
+            Event::ModelFinished { cost, .. } => Some(*cost),
+            _ => None,
+        });
         let ends = told.outcome.or(records.last()).map(|record| record.ts);
         let starts = records.first().map(|record| record.ts);
         let elapsed = ends.zip(starts).map_or(0, |(end, start)| {
@@ -302,6 +321,7 @@ impl ReportIteration {
             score: score.flatten(),
             changes: None,
             tokens: tokens.fold(0, u64::saturating_add),
+            cost: costs.sum(),
             elapsed_ms: u64::try_from(elapsed).unwrap_or(0),
             candidate: told.candidate,
             parent_tree,

@@ -7,6 +7,7 @@ use crate::eval::{CODE, Goal, Measure, NULL};
 use crate::iteration::Policy;
 use crate::workspace::HostEnv;
 pub use crate::world::BenchCache;
+use robot_lab::KnownModels;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -97,6 +98,10 @@ pub struct Plan {
     pub max_retries: u32,
     /// How long a provider that is out of order, or wants to be asked later, is waited for.
     pub max_wait: Duration,
+    /// Tokens of one iteration.
+    pub max_iteration_tokens: Option<u64>,
+    /// What is known of the models: their prices, by which the run counts to its end, and how much they can read.
+    pub models: KnownModels,
     /// Largest file that may be committed, in bytes.
     pub max_file_bytes: u64,
     /// Names of variables that tools and evals get besides the usual ones.
@@ -137,6 +142,8 @@ impl Default for Plan {
             max_tool_calls: robot_lab::robot::DEFAULT_MAX_TOOL_CALLS,
             max_retries: 2,
             max_wait: Duration::from_secs(6 * 3_600),
+            max_iteration_tokens: None,
+            models: KnownModels::new(),
             max_file_bytes: 50 * 1024 * 1024,
             env: Vec::new(),
             keep_workspace: false,

@@ -2,6 +2,7 @@
 
 use crate::event::{Event, Record};
 use jiff::Timestamp;
+use robot_lab::Cost;
 
 /// A run as people see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub struct RunView {
     pub iteration: u32,
     /// Tokens so far, read and written.
     pub tokens: u64,
+    /// What they cost, as far as that is known.
+    pub cost: Cost,
     /// Whether a part of them is an estimate.
     pub estimated: bool,
     /// Iterations committed.
@@ -76,8 +79,10 @@ impl RunView {
                 input_tokens,
                 output_tokens,
                 estimated,
+                cost,
                 ..
             } => {
+                self.cost += cost.unwrap_or_default();
                 self.tokens = self
                     .tokens
                     .saturating_add(input_tokens.saturating_add(*output_tokens));

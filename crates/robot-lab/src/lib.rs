@@ -16,15 +16,22 @@
 //!    answered.
 //! 8. [`Patience`] says how long a provider that is out of order is waited for; the [`Limiter`] of a key holds all robots
 //!    up together, and lets them go one by one.
-//! 9. [`TokenBudget`] bounds what robots may spend together, also in the middle of a reply.
+//! 9. [`Budget`] bounds what robots may spend together, in tokens and in money, also in the middle of a reply; [`Price`]
+//!    and [`Cost`] are exact.
+//!
+//! What is sent is kept within what a model can read: older parts of a conversation that grows too long are sent in
+//! short. The [`Transcript`] stays whole.
 //!
 //! Decisions are in a pure machine ([`robot`]'s `turn`), effects in one driver. Nothing here reads files, the
 //! environment or the clock.
 
 pub mod budget;
+mod context;
+pub mod cost;
 pub mod event;
 pub mod hook;
 pub mod message;
+pub mod meter;
 pub mod model;
 pub mod outage;
 mod repair;
@@ -34,7 +41,8 @@ pub mod robot;
 pub mod testing;
 pub mod tool;
 
-pub use budget::TokenBudget;
+pub use budget::{Budget, BudgetLimit, KnownModels, Limits, ModelFacts, Spent};
+pub use cost::{Cost, Price, Rates};
 pub use event::{EventSink, NoEvents, Repair, RobotEvent};
 pub use hook::{Hook, HookCx, NextModel, NextTool, Store, Turn, TurnAction};
 pub use message::{AssistantMessage, AssistantPart, Message, ToolCall, ToolPart, ToolResult, Transcript};

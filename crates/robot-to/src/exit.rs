@@ -32,6 +32,7 @@ impl Exit {
             | StopKind::NothingToDo
             | StopKind::MaxIterations
             | StopKind::MaxTokens
+            | StopKind::MaxCost
             | StopKind::MaxTime => Self::Done,
             StopKind::Plateau if commits > 0 => Self::Done,
             StopKind::Plateau | StopKind::Failures | StopKind::CommitRejected => Self::GaveUp,

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex};
 
 /// The context that Ollama is asked for when nobody says how long it should be. By itself it takes 4096 tokens on many
 /// machines, which the tools and the first files fill; this is what most models can do and most machines can hold.
-const NUM_CTX: u32 = 32_768;
+pub(crate) const NUM_CTX: u32 = 32_768;
 
 /// A model behind HTTP.
 ///

@@ -4,7 +4,7 @@ use robot_lab::Usage;
 use serde_json::Value;
 
 /// More tokens than any request can have: a count above is an error of the server.
-const ABSURD: u64 = 1_000_000_000;
+const ABSURD: u64 = 100_000_000;
 
 /// The count at this pointer. `None` where it is missing, negative or absurd.
 pub(super) fn count(counts: &Value, pointer: &str) -> Option<u64> {

@@ -359,7 +359,7 @@ async fn case_141_reasoning_that_cannot_be_verified_any_more_stays_here() {
     assert_eq!(requests.len(), 2);
 }
 
-fn folded(outcome: &Outcome) -> ReplyBuilder {
+fn folded(outcome: &Outcome) -> ReplyBuilder<'static> {
     let mut reply = ReplyBuilder::new(1_000);
     outcome.events.iter().cloned().for_each(|event| reply.push(event));
     reply

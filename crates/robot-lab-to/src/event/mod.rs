@@ -15,7 +15,7 @@ use crate::settings::Plan;
 use crate::shell::head_and_tail;
 use crate::workspace::Oid;
 use jiff::Timestamp;
-use robot_lab::Usage;
+use robot_lab::{Cost, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -280,6 +280,8 @@ pub enum Event {
         estimated: bool,
         abort_reason: String,
         elapsed: f64,
+        #[serde(default)]
+        cost: Option<Cost>,
     },
     /// A request ended: this is where tokens are counted.
     #[serde(rename = "model:finish")]
@@ -294,6 +296,8 @@ pub enum Event {
         estimated: bool,
         finish: Option<String>,
         elapsed_ms: u64,
+        #[serde(default)]
+        cost: Option<Cost>,
     },
     /// A request failed; it is sent again after `retry_in_ms`, or not at all.
     #[serde(rename = "model:error")]
@@ -331,6 +335,14 @@ pub enum Event {
         model: String,
         waited_ms: u64,
         answered: bool,
+    },
+    /// The conversation with the robot grew too long for its model, and is sent in short from now on.
+    #[serde(rename = "context:compact")]
+    Compacted {
+        candidate: u32,
+        before_tokens: u64,
+        after_tokens: u64,
+        window: Option<u64>,
     },
     /// A tool call began.
     #[serde(rename = "tool:start")]
@@ -444,6 +456,7 @@ impl Event {
         candidate: u32,
         model: String,
         usage: Usage,
+        cost: Option<Cost>,
         finish: Option<String>,
         elapsed_ms: u64,
     ) -> Self {
@@ -458,6 +471,7 @@ impl Event {
             estimated: usage.estimated,
             finish,
             elapsed_ms,
+            cost,
         }
     }
 }

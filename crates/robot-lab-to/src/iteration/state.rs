@@ -7,7 +7,7 @@ use crate::event::{Event, Record};
 use crate::settings::Plan;
 use crate::workspace::Oid;
 use jiff::Timestamp;
-use robot_lab::Usage;
+use robot_lab::{Cost, Usage};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,6 +32,10 @@ pub struct RunState {
     pub no_change_in_a_row: u32,
     /// What all requests cost.
     pub usage: Usage,
+    /// The same in money, as far as prices are known.
+    pub cost: Cost,
+    /// Whether there were requests of which nobody knows the price.
+    pub unpriced: bool,
     /// The commit that the run branch points to.
     pub parent: Option<Oid>,
     /// Its tree.
@@ -101,6 +105,18 @@ pub enum Phase {
 }
 
 impl RunState {
+    /// What all requests cost; `None` where that is not known of a single one.
+    pub fn known_cost(&self) -> Option<Cost> {
+        Some(self.cost).filter(|cost| !self.unpriced || *cost > Cost::ZERO)
+    }
+
+    /// What each accepted change cost, with what was discarded shared among them; `None` without a change, and where
+    /// the cost is not known.
+    pub fn cost_per_commit(&self) -> Option<Cost> {
+        let cost = self.known_cost().filter(|_| self.commits > 0)?;
+        Some(cost.each_of(self.commits.into()))
+    }
+
     /// Iterations that count: those that were not interrupted.
     pub fn finished(&self) -> u32 {
         self.commits + self.discarded
@@ -392,8 +408,11 @@ impl RunState {
                 estimated,
                 model,
                 finish,
+                cost,
                 ..
             } => {
+                self.cost += cost.unwrap_or_default();
+                self.unpriced |= cost.is_none();
                 if finish.is_some() {
                     *self.answers.entry(model.clone()).or_default() += 1;
                 }
@@ -415,6 +434,7 @@ impl RunState {
             | Event::ModelFailed { .. }
             | Event::ModelAdapted { .. }
             | Event::ModelServed { .. }
+            | Event::Compacted { .. }
             | Event::ToolStarted { .. }
             | Event::ToolFinished { .. }
             | Event::SetupStarted { .. }

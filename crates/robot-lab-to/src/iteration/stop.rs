@@ -2,6 +2,7 @@
 
 use super::RunState;
 use crate::commit_message::CommitFormat;
+use robot_lab::Cost;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ pub struct Policy {
     pub max_iterations: Option<u32>,
     /// Tokens, read and written, that end the run.
     pub max_tokens: Option<u64>,
+    /// Money that ends the run.
+    pub max_cost: Option<Cost>,
     /// Time that ends the run.
     pub max_time: Option<Duration>,
     /// Iterations in a row without an improvement that end the run.
@@ -37,7 +40,10 @@ pub struct Policy {
 impl Policy {
     /// Whether something bounds the run besides failures.
     pub fn has_limit(&self) -> bool {
-        self.max_iterations.is_some() || self.max_tokens.is_some() || self.max_time.is_some()
+        self.max_iterations.is_some()
+            || self.max_tokens.is_some()
+            || self.max_cost.is_some()
+            || self.max_time.is_some()
     }
 }
 
@@ -50,6 +56,7 @@ impl Default for Policy {
             max_consecutive_failures: 3,
             max_iterations: None,
             max_tokens: None,
+            max_cost: None,
             max_time: None,
             stop_on_plateau: None,
             commit_format: CommitFormat::Default,
@@ -72,6 +79,8 @@ pub enum StopKind {
     MaxIterations,
     /// The limit of tokens.
     MaxTokens,
+    /// The limit of money.
+    MaxCost,
     /// The limit of time.
     MaxTime,
     /// Too many failures in a row.
@@ -135,6 +144,11 @@ impl StopReason {
         Self::new(StopKind::MaxTokens, format!("max tokens reached ({limit})"))
     }
 
+    /// The limit of money.
+    pub fn max_cost(limit: Cost) -> Self {
+        Self::new(StopKind::MaxCost, format!("max cost reached ({limit})"))
+    }
+
     /// Trouble outside the run.
     pub fn environment(what: impl std::fmt::Display) -> Self {
         Self::new(StopKind::Environment, format!("environment: {what}"))
@@ -182,6 +196,11 @@ pub(super) fn due(state: &RunState, elapsed: Duration, policy: &Policy) -> Optio
         && state.usage.total() >= n
     {
         return Some(StopReason::max_tokens(n));
+    }
+    if let Some(limit) = policy.max_cost
+        && state.cost >= limit
+    {
+        return Some(StopReason::max_cost(limit));
     }
     policy
         .max_time

@@ -492,7 +492,8 @@ fn limits_end_a_run_before_an_iteration() {
         output: 40,
         ..robot_lab::Usage::default()
     };
-    world.record(Event::model_finished(0, "m".into(), usage, None, 1));
+    let cost = Some(robot_lab::Cost::from_cents(30));
+    world.record(Event::model_finished(0, "m".into(), usage, cost, None, 1));
     let elapsed = Duration::from_secs(60);
     for (policy, text) in [
         (
@@ -501,6 +502,13 @@ fn limits_end_a_run_before_an_iteration() {
                 ..Policy::default()
             },
             "max tokens reached (100)",
+        ),
+        (
+            Policy {
+                max_cost: Some(robot_lab::Cost::from_cents(30)),
+                ..Policy::default()
+            },
+            "max cost reached ($0.30)",
         ),
         (
             Policy {

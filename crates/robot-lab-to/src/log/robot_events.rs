@@ -28,9 +28,17 @@ impl EventSink for RobotEvents {
             RobotEvent::ModelFinished {
                 model,
                 usage,
+                cost,
                 finish,
                 elapsed,
-            } => Event::model_finished(candidate, model, usage, finish.map(name_of), millis(elapsed)),
+            } => Event::model_finished(
+                candidate,
+                model,
+                usage,
+                cost,
+                finish.map(name_of),
+                millis(elapsed),
+            ),
             RobotEvent::ModelFailed {
                 kind,
                 message,
@@ -73,6 +81,16 @@ impl EventSink for RobotEvents {
                 model,
                 waited_ms: millis(waited),
                 answered,
+            },
+            RobotEvent::Compacted {
+                before,
+                after,
+                window,
+            } => Event::Compacted {
+                candidate,
+                before_tokens: before,
+                after_tokens: after,
+                window,
             },
             RobotEvent::ToolStarted {
                 call_id,

@@ -17,7 +17,7 @@ use crate::workspace::{Branch, Checkout, Ledger, Oid, RunRepo, UserHooks, ZoneEr
 use crate::world::{CacheState, Furnished, Furnishing, RealWorld, Waits};
 use jiff::Timestamp;
 use robot_exec::{Env, Exec};
-use robot_lab::{Limiter, Model, Patience, TokenBudget};
+use robot_lab::{Budget, Limiter, Limits, Model, Patience, Spent};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -194,7 +194,15 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         state: state.clone(),
     };
     let waits = Arc::new(Waits::default());
-    let budget = Arc::new(TokenBudget::new(plan.policy.max_tokens, state.usage.total()));
+    let limits = Limits {
+        tokens: plan.policy.max_tokens,
+        cost: plan.policy.max_cost,
+    };
+    let spent = Spent {
+        tokens: state.usage.total(),
+        cost: state.cost,
+    };
+    let budget = Arc::new(Budget::new(limits, spent, plan.models.clone()));
     Ok(RealWorld {
         plan,
         journal,

@@ -8,7 +8,7 @@ use crate::log::Observer;
 use crate::settings::{Place, Plan, state_dir};
 use crate::worker::{Extras, RobotCx};
 use crate::workspace::HostEnv;
-use robot_lab::{Backoff, Hook, Model, Patience, Tool};
+use robot_lab::{Backoff, Cost, Hook, Model, Patience, Tool};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -114,6 +114,12 @@ impl RunBuilder {
     /// Ends the run after so many tokens, read and written; also in the middle of a reply.
     pub fn max_tokens(self, n: u64) -> Self {
         self.plan(|plan| plan.policy.max_tokens = Some(n))
+    }
+
+    /// Ends the run after so much money; also in the middle of a reply. The price of the model has to be in
+    /// [`Plan::models`].
+    pub fn max_cost(self, limit: Cost) -> Self {
+        self.plan(|plan| plan.policy.max_cost = Some(limit))
     }
 
     /// Ends the run after so much time.

@@ -1,5 +1,6 @@
 //! Everything that a run does before its first token, and takes back: for whoever wants to know how it would begin.
 
+use super::price::{check_price, price_notice};
 use super::setup::{Traces, check, check_places, create_dir, first_records, notices, prepare};
 use super::{Run, RunId, StartError, complete};
 use crate::eval::Score;
@@ -64,6 +65,10 @@ impl Run {
         let halt = &halt;
         complete(&mut plan, &place);
         check(&plan)?;
+        check_price(&plan, with.model.id())?;
+        if let Some(fallback) = &with.fallback {
+            check_price(&plan, fallback.id())?;
+        }
         let git = Git::find(&place.host).await?;
         let ledger = Ledger::discover(&git, &place.repo).await?;
         let run_dir = ledger.top().join(&place.run_dir);
@@ -80,7 +85,8 @@ impl Run {
             work: None,
             dirty: None,
         };
-        let told = notices(&plan, &ledger);
+        let mut told = notices(&plan, &ledger);
+        told.extend(price_notice(&plan, with.model.id()));
         let prepared = tokio::select! {
             prepared = prepare(place, plan, with, halt, &git, ledger, &id, &mut traces) => prepared,
             () = halt.soft().cancelled() => {

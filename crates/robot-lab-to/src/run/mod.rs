@@ -11,6 +11,7 @@ mod hints;
 mod id;
 mod logged;
 mod past;
+mod price;
 mod resume;
 mod setup;
 mod standing;
@@ -197,6 +198,7 @@ async fn finish(mut world: RealWorld, run_id: RunId, reason: StopReason) -> RunR
         estimated: state.usage.estimated,
         abort_reason: reason.text.clone(),
         elapsed: elapsed.as_secs_f64(),
+        cost: state.known_cost(),
     });
     let state = world.journal.state();
     if let Err(failure) = world.save(&state, Some(reason.clone())) {

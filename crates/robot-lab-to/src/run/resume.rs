@@ -2,6 +2,7 @@
 //! the counters that end a run begin anew.
 
 use super::assemble::{Parts, WORKSPACE, With, assemble, work_dir};
+use super::price::check_price;
 use super::setup::{at, check, not_begun, not_ready, try_to_sign};
 use super::{Halt, Past, Run, RunId, StartError};
 use crate::driver::World as _;
@@ -24,6 +25,10 @@ impl Run {
         halt: &Halt,
     ) -> Result<(RealWorld, RunId), StartError> {
         check(&plan)?;
+        check_price(&plan, with.model.id())?;
+        if let Some(fallback) = &with.fallback {
+            check_price(&plan, fallback.id())?;
+        }
         let state = past.state();
         if let Some((what, flag)) = spent(&state, &plan.policy) {
             return Err(StartError::Configuration(format!(
@@ -121,6 +126,9 @@ fn spent(state: &RunState, policy: &Policy) -> Option<(String, &'static str)> {
     }
     if let Some(n) = policy.max_tokens.filter(|n| state.usage.total() >= *n) {
         return Some((format!("{n} tokens"), "--max-tokens"));
+    }
+    if let Some(limit) = policy.max_cost.filter(|limit| state.cost >= *limit) {
+        return Some((limit.to_string(), "--max-cost"));
     }
     let limit = policy.max_time.filter(|limit| elapsed >= *limit)?;
     Some((format!("{} s", limit.as_secs()), "--max-time"))

@@ -2,6 +2,7 @@
 
 use super::assemble::{Parts, WORKSPACE, With, assemble, work_dir};
 use super::dirty::commit_dirty;
+use super::price::{check_price, price_notice};
 use super::{Halt, Run, RunDir, RunId, hints, slug};
 use crate::eval::{Goal, Score};
 use crate::event::{Event, Key, LOG_VERSION, Redactor};
@@ -94,6 +95,10 @@ impl Run {
         halt: &Halt,
     ) -> Result<(RealWorld, RunId), StartError> {
         check(&plan)?;
+        check_price(&plan, with.model.id())?;
+        if let Some(fallback) = &with.fallback {
+            check_price(&plan, fallback.id())?;
+        }
         let git = Git::find(&place.host).await?;
         let ledger = Ledger::discover(&git, &place.repo).await?;
         plan.subdir = ledger.subdir().to_str().map(str::to_owned);
@@ -155,7 +160,8 @@ pub(super) async fn prepare(
         with.observers.clone(),
         halt.clone(),
     );
-    for message in notices(&plan, &ledger) {
+    let told = notices(&plan, &ledger).into_iter();
+    for message in told.chain(price_notice(&plan, with.model.id())) {
         journal
             .append(Event::Notice { message })
             .map_err(at(&dir.log()))?;
@@ -462,10 +468,10 @@ pub(super) fn notices(plan: &Plan, ledger: &Ledger) -> Vec<String> {
     match policy.stop_on_plateau {
         _ if policy.has_limit() => {}
         Some(n) if plan.is_scored() => notices.push(format!(
-            "no limit of iterations, tokens or time: the run ends after {n} iterations in a row without improvement"
+            "no limit of iterations, tokens, cost or time: the run ends after {n} iterations in a row without improvement"
         )),
         _ => notices.push(format!(
-            "no limit of iterations, tokens or time: the run ends after {} failures in a row, when there is nothing to \
+            "no limit of iterations, tokens, cost or time: the run ends after {} failures in a row, when there is nothing to \
              do, or when you stop it",
             policy.max_consecutive_failures
         )),

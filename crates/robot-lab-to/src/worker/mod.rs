@@ -10,7 +10,7 @@ pub use robot::RobotWorker;
 use crate::guard::Locked;
 use crate::iteration::{StopKind, StopReason, TurnEnd};
 use async_trait::async_trait;
-use robot_lab::{EventSink, TokenBudget};
+use robot_lab::{Budget, EventSink};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +29,7 @@ pub struct Seat {
     /// Who observes.
     pub events: Arc<dyn EventSink>,
     /// What is charged.
-    pub budget: Arc<TokenBudget>,
+    pub budget: Arc<Budget>,
     /// What robots may not change.
     pub locked: Arc<Locked>,
 }

@@ -10,8 +10,8 @@ use crate::shell::Shell;
 use crate::tools::{Bash, Edit, Read, Root, Submissions, SubmitResult, Write};
 use async_trait::async_trait;
 use robot_lab::{
-    Hook, Limiter, Model, ModelError, ModelErrorKind, Patience, Robot, RobotBuilder, RunError,
-    StopReason as RobotStop, Toolset,
+    Budget, BudgetLimit, Hook, Limiter, Model, ModelError, ModelErrorKind, Patience, Robot, RobotBuilder,
+    RunError, StopReason as RobotStop, Toolset,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl Worker for RobotWorker {
                 locked: seat.locked,
             }))
             .events(seat.events)
-            .budget(seat.budget)
+            .budget(Arc::clone(&seat.budget))
             .max_tool_calls(self.max_tool_calls)
             .patience(self.patience)
             .limiter(Arc::clone(&self.limiter));
@@ -120,6 +120,7 @@ impl Worker for RobotWorker {
             submissions,
             gate,
             clock: Arc::clone(&self.clock),
+            budget: seat.budget,
             calls_left: self.max_tool_calls,
         }))
     }
@@ -147,6 +148,7 @@ struct RobotSession {
     submissions: Submissions,
     gate: Arc<SubmitOnly>,
     clock: Arc<dyn Clock>,
+    budget: Arc<Budget>,
     calls_left: u32,
 }
 
@@ -167,7 +169,11 @@ impl Session for RobotSession {
     async fn order(&mut self, message: &str, cancel: &CancellationToken) -> TurnEnd {
         self.gate.close();
         self.calls_left = ORDERED_CALLS;
-        self.turn(message, cancel).await
+        // A robot that has used up its tokens may still say what it did.
+        self.budget.lift();
+        let end = self.turn(message, cancel).await;
+        self.budget.hold();
+        end
     }
 }
 
@@ -179,7 +185,15 @@ fn end_of(outcome: Result<robot_lab::RobotResult, RunError>, answered: bool, clo
     };
     match outcome {
         Ok(result) => match result.stop {
-            RobotStop::Budget => TurnEnd::Halted(StopReason::new(StopKind::MaxTokens, "max tokens reached")),
+            RobotStop::Budget(Some(BudgetLimit::Part(limit))) => TurnEnd::Limit {
+                limit: format!("token limit of an iteration reached ({limit})"),
+            },
+            RobotStop::Budget(Some(BudgetLimit::Cost(limit))) => TurnEnd::Halted(StopReason::max_cost(limit)),
+            RobotStop::Budget(Some(BudgetLimit::Tokens(limit))) => {
+                TurnEnd::Halted(StopReason::max_tokens(limit))
+            }
+            // Only a model that says so itself.
+            RobotStop::Budget(None) => error("over budget", "the model says that a budget is spent".into()),
             RobotStop::Cancelled => TurnEnd::Limit {
                 limit: "cancelled".into(),
             },
@@ -212,7 +226,9 @@ fn end_of(outcome: Result<robot_lab::RobotResult, RunError>, answered: bool, clo
                 StopKind::Permanent,
                 format!("the provider refuses: {}", model.message),
             )),
-            ModelErrorKind::ContextLength => error("context length", model.message),
+            ModelErrorKind::ContextLength => TurnEnd::Limit {
+                limit: format!("the conversation does not fit the model: {}", model.message),
+            },
             ModelErrorKind::ContentFilter => TurnEnd::Silent {
                 stop: "the provider withheld the reply".into(),
             },

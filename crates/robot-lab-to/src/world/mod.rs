@@ -30,7 +30,7 @@ use crate::workspace::{
 };
 use async_trait::async_trait;
 use futures::FutureExt as _;
-use robot_lab::TokenBudget;
+use robot_lab::Budget;
 use std::error::Error;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ pub(crate) struct RealWorld {
     pub(crate) cache: CacheState,
     pub(crate) worker: Arc<dyn Worker>,
     pub(crate) eval: Arc<dyn Eval>,
-    pub(crate) budget: Arc<TokenBudget>,
+    pub(crate) budget: Arc<Budget>,
     pub(crate) prompts: Prompts,
     pub(crate) system: String,
     /// What robots may not change.

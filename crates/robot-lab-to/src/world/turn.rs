@@ -50,7 +50,7 @@ impl RealWorld {
                 journal: Arc::clone(&self.journal),
                 candidate: key.candidate,
             })),
-            budget: Arc::clone(&self.budget),
+            budget: Arc::new(self.budget.part(self.plan.max_iteration_tokens)),
             locked: Arc::clone(&self.locked),
         };
         self.session = Some(
@@ -162,10 +162,6 @@ impl RealWorld {
             return TurnEnd::Halted(self.halted());
         }
         match ended {
-            Some(TurnEnd::Halted(reason)) if reason.kind == StopKind::MaxTokens => {
-                let limit = self.plan.policy.max_tokens.unwrap_or_default();
-                TurnEnd::Halted(StopReason::max_tokens(limit))
-            }
             Some(TurnEnd::Limit { .. }) if cancel.is_cancelled() => TurnEnd::Limit {
                 limit: self.out_of_time(),
             },

@@ -1,5 +1,6 @@
 //! What a robot does, as it does it: one closed set of events. Events observe; hooks steer.
 
+use crate::cost::Cost;
 use crate::model::{FinishReason, ModelErrorKind, Usage};
 pub use crate::repair::Repair;
 use serde::{Deserialize, Serialize};
@@ -28,8 +29,10 @@ pub enum RobotEvent {
     ModelFinished {
         /// The model, as `provider/name`.
         model: String,
-        /// What it cost.
+        /// The tokens that it cost.
         usage: Usage,
+        /// The money; `None` where nobody knows the price.
+        cost: Option<Cost>,
         /// Why the reply ended; `None` when there is no whole reply.
         finish: Option<FinishReason>,
         /// How long it took.
@@ -78,6 +81,15 @@ pub enum RobotEvent {
         waited: Duration,
         /// Whether it answers.
         answered: bool,
+    },
+    /// The conversation grew too long for the model, and is sent in short from now on.
+    Compacted {
+        /// About how many tokens a request had.
+        before: u64,
+        /// About how many it has now.
+        after: u64,
+        /// How many the model takes, its reply included; `None` where nobody knows.
+        window: Option<u64>,
     },
     /// A tool call begins.
     ToolStarted {

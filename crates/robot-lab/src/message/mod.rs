@@ -22,6 +22,27 @@ pub enum Message {
     Tool(ToolResult),
 }
 
+impl Message {
+    /// Bytes of text in it.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::User { text } => text.len(),
+            Self::Tool(result) => result.text().len(),
+            Self::Assistant(reply) => reply.parts.iter().map(AssistantPart::size).sum(),
+        }
+    }
+}
+
+impl AssistantPart {
+    fn size(&self) -> usize {
+        match self {
+            Self::Text { text } | Self::Reasoning { text } => text.len(),
+            Self::Opaque { data } => data.to_string().len(),
+            Self::Call(call) => call.name.len() + call.arguments.to_string().len(),
+        }
+    }
+}
+
 /// One reply of a model: text, reasoning and tool calls, in the order in which they came.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AssistantMessage {

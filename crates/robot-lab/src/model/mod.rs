@@ -61,32 +61,24 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
-    /// A rough count of the tokens that this request costs, for when the provider does not say.
-    pub fn estimated_tokens(&self) -> u64 {
+    /// Bytes of text in it, which its cost grows with.
+    pub fn size(&self) -> usize {
+        self.size_without_messages() + self.messages.iter().map(Message::size).sum::<usize>()
+    }
+
+    /// The same without the conversation.
+    pub fn size_without_messages(&self) -> usize {
         let tools: usize = self
             .tools
             .iter()
             .map(|t| t.name.len() + t.description.len() + t.parameters.to_string().len())
             .sum();
-        let messages: usize = self.messages.iter().map(message_chars).sum();
-        estimate_tokens(self.system.len() + tools + messages)
+        self.system.len() + tools
     }
-}
 
-fn message_chars(message: &Message) -> usize {
-    use crate::message::AssistantPart as Part;
-    match message {
-        Message::User { text } => text.len(),
-        Message::Tool(result) => result.text().len(),
-        Message::Assistant(reply) => reply
-            .parts
-            .iter()
-            .map(|part| match part {
-                Part::Text { text } | Part::Reasoning { text } => text.len(),
-                Part::Opaque { data } => data.to_string().len(),
-                Part::Call(call) => call.name.len() + call.arguments.to_string().len(),
-            })
-            .sum(),
+    /// A rough count of the tokens that this request costs, for when the provider does not say.
+    pub fn estimated_tokens(&self) -> u64 {
+        estimate_tokens(self.size())
     }
 }
 

@@ -2,6 +2,8 @@
 
 use super::{FinishReason, ModelError, ModelErrorKind, ModelEvent, Usage, estimate_tokens};
 use crate::message::{AssistantMessage, AssistantPart};
+use crate::meter::Meter;
+use crate::model::ModelId;
 
 /// One whole reply.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,28 +20,43 @@ pub struct ModelReply {
 
 /// Collects a reply event by event, and knows at every moment what it has cost.
 #[derive(Debug)]
-pub struct ReplyBuilder {
+pub struct ReplyBuilder<'a> {
     parts: Vec<AssistantPart>,
     usage: Option<Usage>,
     finish: Option<FinishReason>,
-    estimated_input: u64,
+    request: Usage,
     output_bytes: usize,
     served_by: Option<String>,
     /// What the attempts cost that do not count.
     discarded: Usage,
+    meter: Option<(&'a Meter, &'a ModelId)>,
 }
 
-impl ReplyBuilder {
+impl<'a> ReplyBuilder<'a> {
     /// Starts a reply to a request of about `estimated_input` tokens.
     pub fn new(estimated_input: u64) -> Self {
         Self {
             parts: Vec::new(),
             usage: None,
             finish: None,
-            estimated_input,
+            request: Usage {
+                input: estimated_input,
+                estimated: true,
+                ..Usage::default()
+            },
             output_bytes: 0,
             served_by: None,
             discarded: Usage::default(),
+            meter: None,
+        }
+    }
+
+    /// Starts a reply to a request of so many bytes, with estimates by what earlier replies of the model taught.
+    pub fn metered(meter: &'a Meter, model: &'a ModelId, bytes: usize) -> Self {
+        Self {
+            request: meter.request(model, bytes),
+            meter: Some((meter, model)),
+            ..Self::new(0)
         }
     }
 
@@ -63,7 +80,9 @@ impl ReplyBuilder {
             ModelEvent::Opaque(data) => self.parts.push(AssistantPart::Opaque { data }),
             ModelEvent::CallProgress(bytes) => self.output_bytes += bytes,
             ModelEvent::Call(call) => self.parts.push(AssistantPart::Call(call)),
-            ModelEvent::Usage(usage) => self.usage = Some(usage),
+            ModelEvent::Usage(usage) => {
+                self.usage = Some(self.usage.unwrap_or_default().grown_to(usage));
+            }
             ModelEvent::Served(model) => self.served_by = Some(model),
             ModelEvent::Adapted(_) => {}
             ModelEvent::Discarded => {
@@ -71,7 +90,9 @@ impl ReplyBuilder {
                 self.finish.get_or_insert(FinishReason::Stop);
                 *self = Self {
                     discarded: self.usage(),
-                    ..Self::new(self.estimated_input)
+                    request: self.request,
+                    meter: self.meter,
+                    ..Self::new(0)
                 };
             }
             ModelEvent::Finished(reason) => self.finish = Some(reason),
@@ -92,21 +113,29 @@ impl ReplyBuilder {
         usage
     }
 
-    fn of_this_attempt(&self) -> Usage {
-        let written = estimate_tokens(self.output_bytes);
-        match self.usage {
-            Some(reported) if self.finish.is_some() || reported.output >= written => reported,
-            Some(reported) => Usage {
+    /// The same without attempts that were discarded.
+    pub(crate) fn of_this_attempt(&self) -> Usage {
+        let written = match self.meter {
+            Some((meter, model)) => meter.tokens(model, self.output_bytes),
+            None => estimate_tokens(self.output_bytes),
+        };
+        let Some(reported) = self.usage else {
+            return Usage {
                 output: written,
-                estimated: true,
-                ..reported
-            },
-            None => Usage {
-                input: self.estimated_input,
-                output: written,
-                estimated: true,
-                ..Usage::default()
-            },
+                ..self.request
+            };
+        };
+        // What cannot be nothing was not counted.
+        let input = match reported.input {
+            0 => self.request,
+            _ => reported,
+        };
+        let counted = reported.output >= written || (self.finish.is_some() && reported.output > 0);
+        Usage {
+            output: if counted { reported.output } else { written },
+            reasoning: reported.reasoning,
+            estimated: reported.estimated || input.estimated || !counted,
+            ..input
         }
     }
 
@@ -130,6 +159,49 @@ impl ReplyBuilder {
                 ModelErrorKind::MalformedReply,
                 "the reply broke off before its end; nothing of it was used",
             )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a reply of 400 bytes to a request of 4 000 costs by these reports.
+    fn booked(reports: &[(u64, u64)], finished: bool) -> (u64, u64, bool) {
+        let meter = Meter::default();
+        let model = ModelId {
+            provider: "p".into(),
+            name: "m".into(),
+        };
+        let mut reply = ReplyBuilder::metered(&meter, &model, 4_000);
+        reply.push(ModelEvent::Text("x".repeat(400)));
+        for (input, output) in reports {
+            reply.push(ModelEvent::Usage(Usage {
+                input: *input,
+                output: *output,
+                ..Usage::default()
+            }));
+        }
+        if finished {
+            reply.push(ModelEvent::Finished(FinishReason::Stop));
+        }
+        let usage = reply.usage();
+        (usage.input, usage.output, usage.estimated)
+    }
+
+    #[test]
+    fn f62_counts_that_are_missing_or_shrink_are_made_up_for_and_marked() {
+        for (reports, finished, expected) in [
+            (&[][..], true, (1_000, 100, true)),
+            (&[(900, 80)], true, (900, 80, false)),
+            (&[(900, 1), (900, 80)], true, (900, 80, false)),
+            (&[(900, 80), (10, 3)], true, (900, 80, false)),
+            (&[(900, 0)], true, (900, 100, true)),
+            (&[(0, 80)], true, (1_000, 80, true)),
+            (&[(900, 1)], false, (900, 100, true)),
+        ] {
+            assert_eq!(booked(reports, finished), expected, "{reports:?} {finished}");
         }
     }
 }

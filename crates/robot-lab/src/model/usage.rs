@@ -28,6 +28,20 @@ impl Usage {
     pub fn total(&self) -> u64 {
         self.input.saturating_add(self.output)
     }
+
+    /// A later report of the same request. Counts of a request only grow, so one that is smaller than before is passed
+    /// over.
+    #[must_use]
+    pub(crate) fn grown_to(self, later: Self) -> Self {
+        Self {
+            input: self.input.max(later.input),
+            cached_input: self.cached_input.max(later.cached_input),
+            cache_write: self.cache_write.max(later.cache_write),
+            output: self.output.max(later.output),
+            reasoning: self.reasoning.max(later.reasoning),
+            estimated: later.estimated,
+        }
+    }
 }
 
 impl AddAssign for Usage {

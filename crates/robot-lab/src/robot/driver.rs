@@ -3,10 +3,11 @@
 use super::request::Requester;
 use super::turn::{Action, End, Invocation, MAX_BAD_CALLS};
 use super::{Robot, RobotResult, RunError, StopReason};
+use crate::context::{Compacted, Context, Gauge};
 use crate::event::RobotEvent;
 use crate::hook::{HookCx, NextModel, NextTool, Store, Turn, TurnAction};
 use crate::message::{ToolCall, ToolResult, Transcript};
-use crate::model::{ModelErrorKind, ModelReply, ModelRequest};
+use crate::model::{ModelError, ModelErrorKind, ModelReply, ModelRequest};
 use crate::repair::{Repair, settle};
 use crate::tool::{Abort, ToolOutcome};
 use futures::future::FutureExt as _;
@@ -27,7 +28,8 @@ pub(super) async fn run(
 ) -> Result<RobotResult, RunError> {
     let mut transcript = std::mem::take(&mut robot.transcript);
     let store = Store::default();
-    let (outcome, usage) = {
+    let context = std::mem::take(&mut robot.context);
+    let (outcome, usage, context) = {
         let requester = Requester::new(robot, cancel);
         let mut run = Run {
             robot,
@@ -36,6 +38,7 @@ pub(super) async fn run(
             cancel,
             turn: 0,
             repairs: HashMap::new(),
+            context,
         };
         let invoked = AssertUnwindSafe(run.invoke(message, &mut transcript))
             .catch_unwind()
@@ -56,8 +59,9 @@ pub(super) async fn run(
                     .await,
             );
         }
-        (outcome, requester.usage())
+        (outcome, requester.usage(), run.context)
     };
+    robot.context = context;
     robot.transcript = transcript;
     robot.usage += usage;
     outcome
@@ -89,6 +93,7 @@ struct Run<'a> {
     turn: u32,
     /// What was done to the calls of the last reply, by their ids.
     repairs: HashMap<String, Repair>,
+    context: Context,
 }
 
 impl<'a> Run<'a> {
@@ -133,7 +138,9 @@ impl<'a> Run<'a> {
                         }
                         Err(error) => match error.kind {
                             ModelErrorKind::Cancelled => machine.unanswered(StopReason::Cancelled),
-                            ModelErrorKind::OverBudget => machine.unanswered(StopReason::Budget),
+                            ModelErrorKind::OverBudget => {
+                                machine.unanswered(StopReason::Budget(self.robot.budget.reached()))
+                            }
                             _ => return Err(RunError::Model(error)),
                         },
                     }
@@ -189,13 +196,49 @@ impl<'a> Run<'a> {
         }
     }
 
-    async fn request(&self, transcript: &Transcript) -> Result<ModelReply, crate::model::ModelError> {
-        let request = ModelRequest {
-            system: self.robot.system.clone(),
-            messages: transcript.messages().to_vec(),
-            tools: self.robot.tools.specs(),
-            max_output_tokens: self.robot.max_output_tokens,
+    /// Sends the conversation as far as it fits the model. One that is refused for its length is made shorter once.
+    async fn request(&mut self, transcript: &Transcript) -> Result<ModelReply, ModelError> {
+        let robot = self.robot;
+        let gauge = Gauge {
+            budget: &robot.budget,
+            model: robot.model.id(),
         };
+        let mut request = ModelRequest {
+            system: robot.system.clone(),
+            messages: Vec::new(),
+            tools: robot.tools.specs(),
+            max_output_tokens: robot.max_output_tokens,
+        };
+        let compacted = self.context.fit(&mut request, transcript.messages(), gauge)?;
+        self.tell(compacted);
+        loop {
+            match self.send(request.clone()).await {
+                Err(error) if error.kind == ModelErrorKind::ContextLength => {
+                    let messages = transcript.messages();
+                    let compacted = self.context.refused(error, &mut request, messages, gauge)?;
+                    self.tell(Some(compacted));
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn tell(&self, compacted: Option<Compacted>) {
+        if let Some(Compacted {
+            before,
+            after,
+            window,
+        }) = compacted
+        {
+            self.robot.sink.emit(RobotEvent::Compacted {
+                before,
+                after,
+                window,
+            });
+        }
+    }
+
+    async fn send(&self, request: ModelRequest) -> Result<ModelReply, ModelError> {
         let requester = self.requester;
         let send = move |request| requester.send(request).boxed();
         let cx = self.cx();

@@ -6,7 +6,8 @@ mod turn;
 
 pub use request::ModelTimeouts;
 
-use crate::budget::TokenBudget;
+use crate::budget::{Budget, BudgetLimit};
+use crate::context::Context;
 use crate::event::{EventSink, NoEvents};
 use crate::hook::Hook;
 use crate::message::Transcript;
@@ -29,7 +30,7 @@ pub struct Robot {
     tools: Toolset,
     hooks: Vec<Arc<dyn Hook>>,
     sink: Arc<dyn EventSink>,
-    budget: Arc<TokenBudget>,
+    budget: Arc<Budget>,
     max_tool_calls: u32,
     max_output_tokens: Option<u32>,
     timeouts: ModelTimeouts,
@@ -41,6 +42,7 @@ pub struct Robot {
     /// Whether the fallback has taken this conversation over.
     taken_over: AtomicBool,
     transcript: Transcript,
+    context: Context,
     usage: Usage,
 }
 
@@ -76,8 +78,8 @@ pub enum StopReason {
     ContentFilter,
     /// The model declined to do what it was asked.
     Refused,
-    /// The token budget is spent.
-    Budget,
+    /// The budget is spent: the limit that is reached.
+    Budget(Option<BudgetLimit>),
     /// The caller cancelled it.
     Cancelled,
 }
@@ -119,7 +121,7 @@ impl Robot {
                 tools: Toolset::new(),
                 hooks: Vec::new(),
                 sink: Arc::new(NoEvents),
-                budget: Arc::new(TokenBudget::default()),
+                budget: Arc::new(Budget::default()),
                 max_tool_calls: DEFAULT_MAX_TOOL_CALLS,
                 max_output_tokens: None,
                 timeouts: ModelTimeouts::default(),
@@ -129,6 +131,7 @@ impl Robot {
                 fallback: None,
                 taken_over: AtomicBool::new(false),
                 transcript: Transcript::new(),
+                context: Context::default(),
                 usage: Usage::default(),
             },
         }
@@ -156,6 +159,7 @@ impl Robot {
     pub fn clear_messages(&mut self) {
         self.transcript.clear();
         *self.taken_over.get_mut() = false;
+        self.context.clear();
     }
 
     /// Sets how many tool calls the next invocations may make each.
@@ -200,7 +204,7 @@ impl RobotBuilder {
 
     /// The budget that this robot's requests are charged to.
     #[must_use]
-    pub fn budget(mut self, budget: Arc<TokenBudget>) -> Self {
+    pub fn budget(mut self, budget: Arc<Budget>) -> Self {
         self.robot.budget = budget;
         self
     }

@@ -3,7 +3,7 @@
 mod send;
 
 use super::Robot;
-use crate::budget::TokenBudget;
+use crate::budget::Budget;
 use crate::event::{EventSink, RobotEvent};
 use crate::model::{
     FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelId, ModelReply, ModelRequest,
@@ -53,7 +53,7 @@ pub(super) struct Requester<'a> {
     spare: Option<Source<'a>>,
     taken_over: &'a AtomicBool,
     sink: &'a dyn EventSink,
-    budget: &'a TokenBudget,
+    budget: &'a Budget,
     timeouts: ModelTimeouts,
     cut_repetition: bool,
     patience: Patience,
@@ -103,11 +103,12 @@ impl<'a> Requester<'a> {
         request: ModelRequest,
         begun: impl FnMut(),
     ) -> Result<ModelReply, Failure> {
-        if self.budget.is_spent() {
+        if self.budget.reached().is_some() {
             return Err(over_budget().into());
         }
         let started = Instant::now();
-        let mut reply = ReplyBuilder::new(request.estimated_tokens());
+        let bytes = request.size();
+        let mut reply = ReplyBuilder::metered(self.budget.meter(), model.id(), bytes);
         let result = tokio::select! {
             result = self.read(model, request, &mut reply, begun) => result,
             () = self.cancel.cancelled() => Err(cancelled().into()),
@@ -115,6 +116,9 @@ impl<'a> Requester<'a> {
         // A request that was refused outright cost nothing; one that broke off is booked by what came.
         if !result.as_ref().is_err_and(|failure| failure.refused) {
             let finish = result.as_ref().ok().and_then(|()| reply.finished().cloned());
+            self.budget
+                .meter()
+                .learn(model.id(), bytes, reply.of_this_attempt());
             self.book(model, reply.usage(), finish, started);
         }
         result?;
@@ -125,7 +129,7 @@ impl<'a> Requester<'a> {
         &self,
         model: &dyn Model,
         request: ModelRequest,
-        reply: &mut ReplyBuilder,
+        reply: &mut ReplyBuilder<'_>,
         mut begun: impl FnMut(),
     ) -> Result<(), Failure> {
         let ModelTimeouts {
@@ -189,7 +193,7 @@ impl<'a> Requester<'a> {
             if let Some(why) = wrong {
                 return Err(failed(ModelError::new(ModelErrorKind::Repetition, why)));
             }
-            if grows && self.budget.is_exceeded_by(reply.usage()) {
+            if grows && self.budget.exceeded_by(model.id(), reply.usage()).is_some() {
                 return Err(failed(over_budget()));
             }
         }
@@ -212,7 +216,7 @@ impl<'a> Requester<'a> {
     }
 
     fn book(&self, model: &dyn Model, usage: Usage, finish: Option<FinishReason>, started: Instant) {
-        self.budget.charge(usage);
+        let cost = self.budget.charge(model.id(), usage);
         *self
             .usage
             .lock()
@@ -221,6 +225,7 @@ impl<'a> Requester<'a> {
         self.sink.emit(RobotEvent::ModelFinished {
             model,
             usage,
+            cost,
             finish,
             elapsed: started.elapsed(),
         });
@@ -276,5 +281,5 @@ fn cancelled() -> ModelError {
 }
 
 fn over_budget() -> ModelError {
-    ModelError::new(ModelErrorKind::OverBudget, "the token budget is spent")
+    ModelError::new(ModelErrorKind::OverBudget, "the budget is spent")
 }

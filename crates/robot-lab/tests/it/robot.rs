@@ -260,16 +260,23 @@ async fn the_budget_cuts_in_the_middle_of_a_reply_and_books_the_estimate() {
     let mut events: Vec<_> = (0..100).map(|_| Ok(ModelEvent::Text(long.clone()))).collect();
     events.push(Ok(ModelEvent::Finished(FinishReason::Stop)));
     let model = Arc::new(FakeModel::script([FakeReply::events(events)]));
-    let budget = Arc::new(TokenBudget::new(Some(1_000), 0));
+    let budget = Arc::new(Budget::new(
+        Limits {
+            tokens: Some(1_000),
+            cost: None,
+        },
+        Spent::default(),
+        KnownModels::new(),
+    ));
     let recorder = Arc::new(Recorder::default());
     let mut robot = build(&model)
         .budget(Arc::clone(&budget))
         .events(Arc::clone(&recorder) as Arc<dyn EventSink>)
         .build();
     let result = robot.run("go", &CancellationToken::new()).await.unwrap();
-    assert_eq!(result.stop, StopReason::Budget);
+    assert_eq!(result.stop, StopReason::Budget(Some(BudgetLimit::Tokens(1_000))));
     assert!(result.usage.estimated && result.usage.total() > 1_000 && result.usage.total() < 1_200);
-    assert_eq!(budget.spent(), result.usage.total());
+    assert_eq!(budget.spent().tokens, result.usage.total());
     let deltas = recorder
         .events()
         .iter()
@@ -279,7 +286,7 @@ async fn the_budget_cuts_in_the_middle_of_a_reply_and_books_the_estimate() {
     let next = robot.run("more", &CancellationToken::new()).await.unwrap();
     assert_eq!(
         next.stop,
-        StopReason::Budget,
+        StopReason::Budget(Some(BudgetLimit::Tokens(1_000))),
         "nothing is left, so nothing is sent"
     );
     assert_eq!(model.requests().len(), 1);

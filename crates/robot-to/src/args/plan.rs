@@ -32,6 +32,8 @@ impl RunArgs {
             max_file_mb => plan.max_file_bytes, self.max_file_mb.saturating_mul(1024 * 1024);
             max_iterations => plan.policy.max_iterations, self.max_iterations;
             max_tokens => plan.policy.max_tokens, self.max_tokens;
+            max_cost => plan.policy.max_cost, self.max_cost;
+            max_iteration_tokens => plan.max_iteration_tokens, self.max_iteration_tokens;
             max_time => plan.policy.max_time, self.max_time;
             max_consecutive_failures => plan.policy.max_consecutive_failures, self.max_consecutive_failures;
             stop_on_plateau => plan.policy.stop_on_plateau, self.stop_on_plateau;

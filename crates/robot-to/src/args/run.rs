@@ -5,6 +5,7 @@
 //! [`RunArgs::lacks`] says it.
 
 use clap::{ArgAction, Args};
+use robot_lab::{Cost, Price};
 use robot_lab_providers::{Effort, NoEffort};
 use robot_lab_to::commit_message::CommitFormat;
 use robot_lab_to::eval::MinDelta;
@@ -51,6 +52,13 @@ pub(crate) struct RunArgs {
     /// Length of the context that Ollama is asked for, in tokens [default: 32768]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(256..), help_heading = "Model")]
     pub(crate) num_ctx: Option<u32>,
+    /// What the model costs, in US dollars per million tokens: in=2.50,out=10, and cached= and write= where reading from
+    /// the provider's cache or writing to it is not as dear as in= [default: as in docs/models.md; 0 on this machine]
+    #[arg(long, value_name = "PRICE", help_heading = "Model")]
+    pub(crate) price: Option<Price>,
+    /// Tokens that the model reads and writes at once [default: as known, or as the server says]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..), help_heading = "Model")]
+    pub(crate) context_window: Option<u64>,
     /// Do not show the model's words as they come; tokens are counted all the same
     #[arg(long, help_heading = "Model")]
     pub(crate) no_stream: bool,
@@ -130,6 +138,9 @@ pub(crate) struct RunArgs {
     /// Stop after so many tokens, read and written; also in the middle of a reply
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "When to stop")]
     pub(crate) max_tokens: Option<u64>,
+    /// Stop after so many US dollars, such as 5 or 0.50; also in the middle of a reply
+    #[arg(long, value_name = "USD", value_parser = money, help_heading = "When to stop")]
+    pub(crate) max_cost: Option<Cost>,
     /// Stop after so much time: seconds, or 90m, 8h
     #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "When to stop")]
     pub(crate) max_time: Option<Duration>,
@@ -151,6 +162,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..),
           help_heading = "The robot")]
     pub(crate) max_tool_rounds: u32,
+    /// Tokens, read and written, that a robot has for one iteration; then it may only submit
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "The robot")]
+    pub(crate) max_iteration_tokens: Option<u64>,
     /// Give robots no tools but the one that submits
     #[arg(long, help_heading = "The robot")]
     pub(crate) no_tools: bool,
@@ -214,6 +228,14 @@ fn temperature(text: &str) -> Result<f64, String> {
 
 fn effort(text: &str) -> Result<Effort, String> {
     text.parse().map_err(|error: NoEffort| error.to_string())
+}
+
+fn money(text: &str) -> Result<Cost, String> {
+    match text.parse() {
+        Ok(Cost::ZERO) => Err("give more than nothing".into()),
+        Ok(cost) => Ok(cost),
+        Err(error) => Err(format!("{error}")),
+    }
 }
 
 fn commit_format(text: &str) -> Result<CommitFormat, String> {

@@ -2,7 +2,9 @@
 
 use super::current_dir;
 use super::look::print;
-use super::run::{apply, check_env, claim_for, instruct, model, objective, place, say_grading, set_up};
+use super::run::{
+    apply, check_env, claim_for, facts, instruct, model, objective, place, say_grading, set_up,
+};
 use crate::args::CheckArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -22,6 +24,7 @@ pub(crate) async fn run(args: &CheckArgs, keys: &Keys) -> Result<Exit, CliError>
     instruct(&mut plan, &args.run, &cwd, &|_| true)?;
     let chosen = model::find(&plan, &cwd, keys, None)?;
     let fallback = model::fallback(&plan, &cwd, keys, None)?;
+    let as_of = facts::fill(&mut plan, chosen.model.id(), &args.run, &|_| true);
     let place = place(&args.run, &plan, &cwd, keys)?;
     let halt = Halt::new();
     signal::watch(halt.clone())
@@ -31,6 +34,7 @@ pub(crate) async fn run(args: &CheckArgs, keys: &Keys) -> Result<Exit, CliError>
     let checked = Box::pin(run.halt(halt).build()?.check()).await?;
     let ready = Ready {
         checked: &checked,
+        as_of,
         variable: chosen.variable.as_deref(),
         key: chosen.key,
         missing: chosen.missing.as_ref().map(CliError::message),

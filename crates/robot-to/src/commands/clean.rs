@@ -329,6 +329,7 @@ fn is_finished(kind: StopKind) -> bool {
         | StopKind::NothingToDo
         | StopKind::MaxIterations
         | StopKind::MaxTokens
+        | StopKind::MaxCost
         | StopKind::MaxTime
         | StopKind::Plateau
         | StopKind::Failures

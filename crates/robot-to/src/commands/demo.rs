@@ -7,6 +7,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::surface::shell_word;
 use clap::Parser as _;
+use robot_lab::{Model as _, ModelFacts, Price};
 use robot_lab_providers::ScriptModel;
 use robot_lab_to::run::Run;
 use robot_lab_to::settings::Plan;
@@ -70,7 +71,12 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CliError> {
         SCRIPT.to_owned()
     };
     let model = ScriptModel::from_yaml(&script).map_err(|error| CliError::internal(error.to_string()))?;
-    let plan = plan()?;
+    let mut plan = plan()?;
+    let free = ModelFacts {
+        price: Some(Price::FREE),
+        ..ModelFacts::default()
+    };
+    plan.models.insert(model.id().to_string(), free);
     let run = Run::builder(plan.objective.clone())
         .repo(&kata)
         .host(std::env::vars_os())

@@ -1,5 +1,6 @@
 //! `robot-to OBJECTIVE`: from flags to a run, and from its report to a summary.
 
+pub(super) mod facts;
 mod headers;
 mod instructions;
 pub(super) mod model;
@@ -33,13 +34,8 @@ pub(crate) async fn run(
     keys: &Keys,
 ) -> Result<Exit, CliError> {
     if let Some(wanted) = &start_args.resume {
-        return resume(
-            Some(wanted.as_str()).filter(|id| !id.is_empty()),
-            args,
-            matches,
-            keys,
-        )
-        .await;
+        let wanted = Some(wanted.as_str()).filter(|id| !id.is_empty());
+        return Box::pin(resume(wanted, args, matches, keys)).await;
     }
     check_env(&args.env)?;
     claim_for(&args, keys)?;
@@ -49,6 +45,7 @@ pub(crate) async fn run(
     instruct(&mut plan, &args, &cwd, &|_| true)?;
     let place = place(&args, &plan, &cwd, keys)?;
     let model = model::choose(&plan, &cwd, keys, observer(&args, &place))?;
+    fill_facts(&mut plan, &model, &args, &|_| true);
     say_grading(&plan);
     let run = Run::builder(plan.objective.clone());
     start(with_models(run, place, plan, model), Shown::of(&args), &cwd).await
@@ -88,12 +85,20 @@ pub(crate) async fn resume(
     headers::claim(&plan, keys)?;
     let place = place(&args, &plan, &cwd, keys)?;
     let model = model::choose(&plan, &cwd, keys, observer(&args, &place))?;
+    fill_facts(&mut plan, &model, &args, &|flag| written(matches, flag));
     start(
         with_models(Run::resume(past), place, plan, model),
         Shown::of(&args),
         &cwd,
     )
     .await
+}
+
+fn fill_facts(plan: &mut Plan, models: &model::Models, args: &RunArgs, given: &dyn Fn(&str) -> bool) {
+    facts::fill(plan, models.main.id(), args, given);
+    if let Some(fallback) = &models.fallback {
+        facts::fill_fallback(plan, fallback.id());
+    }
 }
 
 fn with_models(run: RunBuilder, place: Place, plan: Plan, models: model::Models) -> RunBuilder {

@@ -5,6 +5,7 @@ use crate::args::RunsArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
 use jiff::Timestamp;
+use robot_lab::Cost;
 use robot_lab_to::commit_message::{clip, one_line};
 use robot_lab_to::iteration::RunState;
 use robot_lab_to::run::{Began, Logged, RunDir, RunId, Standing};
@@ -103,8 +104,12 @@ fn as_line(id: &RunId, listed: Result<Listed, String>) -> String {
         Ok(run) => {
             let (iterations, commits) = (run.state.iteration, run.state.commits);
             let objective = clip(&one_line(&run.objective), 60);
+            let cost = match run.state.known_cost() {
+                Some(cost) if cost > Cost::ZERO => format!("  {cost}"),
+                _ => String::new(),
+            };
             let line = format!(
-                "{id}  {iterations:>3} iterations, {commits:>3} commits  {}  {objective}",
+                "{id}  {iterations:>3} iterations, {commits:>3} commits{cost}  {}  {objective}",
                 one_line(&run.standing)
             );
             line.trim_end().to_owned()
@@ -125,6 +130,7 @@ fn as_json(id: &RunId, dir: &RunDir, listed: Result<Listed, String>) -> String {
             "commits": run.state.commits,
             "discarded": run.state.discarded,
             "tokens": run.state.usage.total(),
+            "cost": run.state.known_cost(),
             "started": run.started,
             "updated": run.updated,
             "notes": dir.notes(),

@@ -174,7 +174,7 @@ fn sample(setting: &Setting) -> String {
     let default = setting.default().and_then(|words| words.first().cloned());
     let possible = setting.possible().first().cloned();
     let fits = |value: &String| variables(&[(&setting.variable(), value)]).is_ok();
-    let any = ["300", "code", "1", "low"]
+    let any = ["2000", "code", "1", "low", "in=1,out=2"]
         .map(str::to_owned)
         .into_iter()
         .find(fits);

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 /// Keys that only the user may set, and why.
-const ONLY_THE_USER: [(&str, &str); 7] = [
+const ONLY_THE_USER: [(&str, &str); 8] = [
     (
         "api_key_env",
         "any variable of yours could be sent to the provider as a key",
@@ -22,6 +22,7 @@ const ONLY_THE_USER: [(&str, &str); 7] = [
     ),
     ("hooks", "your hooks guard you, also from the repository"),
     ("sign", "only you can have a commit signed in your name"),
+    ("price", "a wrong one would let your limit of cost pass"),
     (
         "work_dir",
         "it would be written to a place outside the repository",

@@ -1,6 +1,7 @@
 //! What people and programs see of a run.
 
 mod attempts;
+mod cost;
 mod debug;
 mod findings;
 mod jsonl;

@@ -2,6 +2,7 @@
 
 use super::Style;
 use super::wrap::wrap;
+use robot_lab::Cost;
 use robot_lab_to::commit_message::{clip, one_line};
 use robot_lab_to::event::{Event, Record};
 use robot_lab_to::log::Observer;
@@ -109,7 +110,12 @@ impl Observer for Plain {
             };
             let whole = format!("{before}{text}");
             let whole = if self.terminal {
-                wrap(&whole, width(), INDENT)
+                let indent = if before.is_empty() {
+                    INDENT
+                } else {
+                    prefix(&state.view, record.ts).chars().count() + 1
+                };
+                wrap(&whole, width(), indent)
             } else {
                 whole
             };
@@ -161,11 +167,15 @@ fn clear(state: &mut State) {
     }
 }
 
-/// `#3 1:02:33   12.3k tok`.
+/// `#3 1:02:33   12.3k tok`, and what that cost.
 fn prefix(view: &RunView, now: jiff::Timestamp) -> String {
     let mark = if view.estimated { "~" } else { "" };
+    let cost = match view.cost {
+        Cost::ZERO => String::new(),
+        cost => format!("{mark}{cost} "),
+    };
     format!(
-        "#{:<3}{:>6} {:>6} tok ",
+        "#{:<3}{:>6} {:>6} tok {cost}",
         view.iteration,
         clock(view.elapsed_seconds(now)),
         format!("{mark}{}", count(view.tokens))
@@ -303,6 +313,15 @@ pub(super) fn line(style: Style, event: &Event) -> Option<String> {
         } => format!(
             "not waited any longer, after {}",
             clock(i64::try_from(waited_ms / 1_000).unwrap_or(i64::MAX))
+        ),
+        Event::Compacted {
+            before_tokens,
+            after_tokens,
+            ..
+        } => format!(
+            "conversation shortened from ~{} to ~{} tokens",
+            count(*before_tokens),
+            count(*after_tokens)
         ),
         Event::Nudged { .. } => "did not submit; asked to".into(),
         Event::Ordered { limit, .. } => format!("{}; ordered to submit", text(limit)),

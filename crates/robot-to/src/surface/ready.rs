@@ -16,6 +16,8 @@ const MAX_LOCKED: usize = 30;
 /// A run that was checked.
 pub(crate) struct Ready<'a> {
     pub(crate) checked: &'a Checked,
+    /// The month of the price, when that is from the table.
+    pub(crate) as_of: Option<&'static str>,
     /// The variable that holds the key, where the provider has one.
     pub(crate) variable: Option<&'a str>,
     /// Whether there is a key.
@@ -39,6 +41,9 @@ impl Ready<'_> {
         line("Base:", checked.base.short());
         line("Objective:", &one_line(&checked.plan.objective));
         line("Model:", &one_line(&checked.model));
+        if let Some(price) = self.price() {
+            line("Price:", &price);
+        }
         line("Key:", &self.key_text());
         line("Gate:", &self.gate());
         if let Some(measure) = &checked.plan.measure {
@@ -97,6 +102,7 @@ impl Ready<'_> {
             "subdir": checked.subdir.display().to_string(),
             "base": checked.base.as_str(),
             "model": checked.model,
+            "price_as_of": self.as_of,
             "key_variable": self.variable,
             "key": self.key,
             "plan": checked.plan,
@@ -117,6 +123,21 @@ impl Ready<'_> {
                 "estimated_tokens": estimate_tokens(self.bytes()),
             },
         })
+    }
+
+    /// What has to be paid.
+    fn price(&self) -> Option<String> {
+        let facts = self.checked.plan.models.get(&self.checked.model)?;
+        let price = facts.price.filter(|price| !price.is_free())?;
+        let rates = price.rates;
+        let stated = match self.as_of {
+            Some(month) => format!(", as of {month}: check it, or give --price"),
+            None => String::new(),
+        };
+        Some(format!(
+            "{} in, {} cached, {} out per million tokens{stated}",
+            rates.input, rates.cached, rates.output
+        ))
     }
 
     fn key_text(&self) -> String {

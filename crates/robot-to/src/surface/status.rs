@@ -1,7 +1,8 @@
 //! How a run stands, for people and for programs: a fold of its records, at a given time.
 
 use super::Style;
-use super::plain::{clock, count, line};
+use super::cost::{self, Bill};
+use super::plain::{clock, line};
 use robot_lab_to::commit_message::{clip, one_line};
 use robot_lab_to::event::{Event, Record};
 use robot_lab_to::iteration::RunState;
@@ -93,15 +94,8 @@ impl Status<'_> {
                 state.iteration, state.commits, state.discarded
             ),
         );
-        let mark = if state.usage.estimated { "~" } else { "" };
-        line(
-            "Tokens:",
-            &format!(
-                "{mark}{} in, {mark}{} out",
-                count(state.usage.input),
-                count(state.usage.output)
-            ),
-        );
+        line("Tokens:", &cost::usage(state.usage));
+        line("Cost:", &Bill::of(&state).text());
         if let Some(answers) = super::answers(&state) {
             line("Answers:", &answers);
         }
@@ -170,7 +164,11 @@ impl Status<'_> {
             "discarded": state.discarded,
             "input_tokens": state.usage.input,
             "output_tokens": state.usage.output,
+            "cached_tokens": state.usage.cached_input,
             "estimated": state.usage.estimated,
+            "cost": state.known_cost(),
+            "unpriced": state.unpriced,
+            "cost_per_commit": state.cost_per_commit(),
             "elapsed_ms": self.elapsed_ms(&state),
             "waited_ms": state.waited_ms,
             "answers": state.answers,
@@ -421,6 +419,7 @@ mod tests {
         Branch:     robot-to/fewer-lines-R
         Iterations: 1 (0 committed, 0 discarded)
         Tokens:     0 in, 0 out
+        Cost:       $0.00
         Elapsed:    0:40
         Score:      20 (base 20, best 20; lower is better; target 0)
         Notes:      notes.md
@@ -501,6 +500,7 @@ mod tests {
             estimated: true,
             finish: None,
             elapsed_ms: 1,
+            cost: Some(robot_lab::Cost::from_cents(7)),
         };
         let aborted = Event::Aborted {
             kind: StopKind::Failures,
@@ -515,6 +515,7 @@ mod tests {
             estimated: true,
             abort_reason: "1 consecutive failures".into(),
             elapsed: 61.0,
+            cost: None,
         };
         let tail = [(60, 1, used), (60, 1, failure), (61, 1, aborted), (61, 1, ended)];
         let records = records(begun().into_iter().chain(tail));
@@ -526,6 +527,7 @@ mod tests {
         Branch:     robot-to/fewer-lines-R
         Iterations: 1 (0 committed, 1 discarded)
         Tokens:     ~12.3k in, ~67 out
+        Cost:       ~$0.07
         Elapsed:    1:01
         Score:      20 (base 20, best 20; lower is better; target 0)
         Notes:      notes.md
@@ -546,6 +548,10 @@ mod tests {
         );
         assert_eq!(json["elapsed_ms"], 61_000, "the time since counts for nothing");
         assert_eq!(json["score"]["base"], 20.0);
+        assert_eq!(
+            (json["cost"].as_str(), json["unpriced"].as_bool()),
+            (Some("0.07"), Some(false))
+        );
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The end of a run, in a few lines.
 
+use super::cost::{Bill, tokens};
 use super::extent;
-use super::plain::{clock, count};
+use super::plain::clock;
 use crate::exit::Exit;
 use robot_lab_to::iteration::StopKind;
 use robot_lab_to::run::RunReport;
@@ -30,11 +31,10 @@ pub(crate) fn summary(report: &RunReport, cwd: &Path, flags: &str) -> String {
         "Iterations: {} ({} committed, {} discarded)\n",
         state.iteration, state.commits, state.discarded
     ));
-    text.push_str(&format!(
-        "Tokens:     {} in, {} out{estimated}\n",
-        count(state.usage.input),
-        count(state.usage.output)
-    ));
+    let usage = &state.usage;
+    let used = tokens(usage.input, usage.cached_input, usage.output, false);
+    text.push_str(&format!("Tokens:     {used}{estimated}\n"));
+    text.push_str(&format!("Cost:       {}\n", Bill::of(state).text()));
     if let Some(answers) = super::answers(state) {
         text.push_str(&format!("Answers:    {answers}\n"));
     }
@@ -75,7 +75,7 @@ pub(crate) fn summary(report: &RunReport, cwd: &Path, flags: &str) -> String {
     // At a limit, going on needs a higher one.
     let limit = matches!(
         report.reason.kind,
-        StopKind::MaxIterations | StopKind::MaxTokens | StopKind::MaxTime
+        StopKind::MaxIterations | StopKind::MaxTokens | StopKind::MaxCost | StopKind::MaxTime
     );
     if !limit && !Exit::is_complete(&report.reason) {
         next.push(format!("robot-to resume {}{flags}", report.run_id));

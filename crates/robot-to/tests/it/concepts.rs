@@ -164,7 +164,7 @@ fn the_reasons_to_end_are_those_of_the_program() {
             format!("`{}`", serde_json::to_value(kind).unwrap().as_str().unwrap())
         })
         .collect();
-    assert_eq!(named.len(), 15);
+    assert_eq!(named.len(), 16);
     let mut sorted = named.clone();
     sorted.sort();
     assert_eq!(rows.keys().cloned().collect::<Vec<_>>(), sorted);

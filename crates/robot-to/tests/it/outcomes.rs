@@ -54,7 +54,8 @@ fn failures_in_a_row_end_the_run_with_code_three() {
     ran.assert_end(3, "3 consecutive failures");
     assert_eq!(ran.file.state.failures_in_a_row, 3);
     assert!(
-        ran.shown().contains("no limit of iterations, tokens or time"),
+        ran.shown()
+            .contains("no limit of iterations, tokens, cost or time"),
         "{}",
         ran.shown()
     );

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The provider that plays a file.
-const SCRIPT: &str = "script";
+pub(super) const SCRIPT: &str = "script";
 
 /// A model, and what is known of its key.
 pub(in crate::commands) struct Chosen {
@@ -66,7 +66,7 @@ fn askable(chosen: Chosen) -> Result<Arc<dyn Model>, CliError> {
 
 /// The plan with its fallback in the place of its model. What comes before a slash counts as a provider when there is
 /// one of that name; the address is only for the provider that it was given for.
-fn of_fallback(plan: &Plan) -> Option<Plan> {
+pub(super) fn of_fallback(plan: &Plan) -> Option<Plan> {
     let named = plan.model.get("fallback_model")?.as_str()?;
     let of_another = named
         .split_once('/')

@@ -3,6 +3,7 @@
 mod chart;
 mod escape;
 
+use super::cost::{self, Bill};
 use super::extent;
 use super::plain::{clock, count};
 use chart::{Point, chart, number};
@@ -88,16 +89,16 @@ fn facts(report: &ReportData) -> String {
     );
     fact("Changes", report.changes.as_ref().map(extent));
     fact("Score", report.measure.as_ref().map(score));
-    let mark = if report.estimated { "~" } else { "" };
-    let tokens = |n| format!("{mark}{}", count(n));
-    fact(
-        "Tokens",
-        Some(format!(
-            "{} in, {} out",
-            tokens(report.input_tokens),
-            tokens(report.output_tokens)
-        )),
-    );
+    let (input, cached) = (report.input_tokens, report.cached_tokens);
+    let used = cost::tokens(input, cached, report.output_tokens, report.estimated);
+    fact("Tokens", Some(used));
+    let bill = Bill {
+        cost: report.cost,
+        unpriced: report.unpriced,
+        estimated: report.estimated,
+        per_commit: report.cost_per_commit,
+    };
+    fact("Cost", Some(bill.text()));
     let ends = report.started.as_ref().zip(report.updated.as_ref());
     let ends = ends.map(|(started, updated)| format!(", {} UTC", span(started, updated)));
     fact(
@@ -189,8 +190,10 @@ fn why(told: &ReportIteration) -> Option<String> {
 
 /// A row per iteration, with columns that line up where the page is read as text.
 fn table(report: &ReportData) -> String {
-    let heads = ["#", "outcome", "score", "changes", "tokens", "time", "summary"];
-    let rules = ["--:", ":--", "--:", ":--", "--:", "--:", ":--"];
+    let heads = [
+        "#", "outcome", "score", "changes", "tokens", "cost", "time", "summary",
+    ];
+    let rules = ["--:", ":--", "--:", ":--", "--:", "--:", "--:", ":--"];
     let shown = latest(&report.iterations, MAX_ROWS, "--format json has them");
     let row = |told: &ReportIteration| {
         let outcome = match &told.commit {
@@ -209,15 +212,16 @@ fn table(report: &ReportData) -> String {
             told.score.map(number).unwrap_or_default(),
             told.changes.as_ref().map(lines).unwrap_or_default(),
             count(told.tokens),
+            told.cost.map(|cost| cost.to_string()).unwrap_or_default(),
             time(told.elapsed_ms),
             summary.join(" — "),
         ]
     };
-    let rows: Vec<[String; 7]> = shown.items.iter().map(row).collect();
+    let rows: Vec<[String; 8]> = shown.items.iter().map(row).collect();
     // The last column need not line up.
     let widths: Vec<usize> = heads
         .iter()
-        .take(6)
+        .take(7)
         .enumerate()
         .map(|(column, head)| {
             let cells = rows.iter().filter_map(|row| row.get(column));

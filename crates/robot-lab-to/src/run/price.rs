@@ -1,0 +1,65 @@
+//! What a run has to know of prices before it begins.
+
+use super::StartError;
+use crate::settings::Plan;
+use robot_lab::{ModelId, Price};
+
+fn price(plan: &Plan, model: &ModelId) -> Option<Price> {
+    plan.models.get(&model.to_string()).and_then(|facts| facts.price)
+}
+
+/// A limit of money needs a price.
+pub(super) fn check_price(plan: &Plan, model: &ModelId) -> Result<(), StartError> {
+    match plan.policy.max_cost {
+        Some(_) if price(plan, model).is_none() => Err(StartError::Configuration(format!(
+            "the price of {model} is not known, and a limit of cost cannot be kept without it; give it in US dollars per \
+             million tokens, such as --price in=2.50,out=10, which holds for --model, or leave --max-cost out"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// What the user should know of the price.
+pub(super) fn price_notice(plan: &Plan, model: &ModelId) -> Option<String> {
+    match price(plan, model) {
+        None => Some(format!(
+            "the price of {model} is not known, so no cost is counted; --price says it"
+        )),
+        Some(price) if price.is_free() && plan.policy.max_cost.is_some() => Some(format!(
+            "{model} costs nothing where it is served, so the limit of cost ends nothing; --price says otherwise"
+        )),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use robot_lab::{Cost, ModelFacts};
+
+    #[test]
+    fn a_limit_of_cost_needs_a_price_and_one_that_ends_nothing_is_said() {
+        let model = ModelId {
+            provider: "openai".into(),
+            name: "new-model".into(),
+        };
+        let mut plan = Plan::new("x");
+        assert!(check_price(&plan, &model).is_ok());
+        assert!(price_notice(&plan, &model).is_some_and(|notice| notice.contains("not known")));
+        plan.policy.max_cost = Some(Cost::from_cents(500));
+        let refused = check_price(&plan, &model).unwrap_err().to_string();
+        assert!(
+            refused.contains("openai/new-model") && refused.contains("--price in="),
+            "{refused}"
+        );
+        let free = ModelFacts {
+            price: Some(Price::FREE),
+            ..ModelFacts::default()
+        };
+        plan.models.insert(model.to_string(), free);
+        assert!(check_price(&plan, &model).is_ok());
+        assert!(price_notice(&plan, &model).is_some_and(|notice| notice.contains("ends nothing")));
+        plan.policy.max_cost = None;
+        assert_eq!(price_notice(&plan, &model), None);
+    }
+}

@@ -1,0 +1,62 @@
+//! What a run knows of its model's price and context, which is written into its plan.
+
+use crate::args::RunArgs;
+use robot_lab::{ModelFacts, ModelId, Price};
+use robot_lab_providers::{Known, ModelConfig, known_model};
+use robot_lab_to::settings::Plan;
+use serde_json::Value;
+
+/// Writes what is known of the model `id`, and what the flags say of it, into the plan. `given` is asked for the name of
+/// each flag whether it counts. A run that goes on keeps what it knew. Answers the month of the price when that is from
+/// the table.
+pub(in crate::commands) fn fill(
+    plan: &mut Plan,
+    id: &ModelId,
+    args: &RunArgs,
+    given: &dyn Fn(&str) -> bool,
+) -> Option<&'static str> {
+    let Known { facts: known, as_of } = known(plan);
+    let elsewhere = ["provider", "model", "base_url"].into_iter().any(given);
+    let mut facts = match plan.models.get(&id.to_string()) {
+        Some(facts) if !elsewhere => *facts,
+        _ => known,
+    };
+    if given("num_ctx") && args.num_ctx.is_some() {
+        facts.context_window = known.context_window;
+    }
+    if given("price") && args.price.is_some() {
+        facts.price = args.price;
+    }
+    if given("context_window") && args.context_window.is_some() {
+        facts.context_window = args.context_window;
+    }
+    plan.models.insert(id.to_string(), facts);
+    as_of.filter(|_| facts.price == known.price)
+}
+
+/// Writes what is known of the fallback `id` into the plan. What the flags say is said of the model itself.
+pub(in crate::commands) fn fill_fallback(plan: &mut Plan, id: &ModelId) {
+    if let Some(of_fallback) = super::model::of_fallback(plan) {
+        let known = known(&of_fallback).facts;
+        plan.models.entry(id.to_string()).or_insert(known);
+    }
+}
+
+fn known(plan: &Plan) -> Known {
+    let text = |name: &str| plan.model.get(name).and_then(Value::as_str);
+    let provider = text("provider").unwrap_or_default();
+    if provider == super::model::SCRIPT {
+        let facts = ModelFacts {
+            price: Some(Price::FREE),
+            ..ModelFacts::default()
+        };
+        return Known { facts, as_of: None };
+    }
+    let num_ctx = plan.model.get("num_ctx").and_then(Value::as_u64);
+    let config = ModelConfig {
+        base_url: text("base_url").map(str::to_owned),
+        num_ctx: num_ctx.and_then(|tokens| u32::try_from(tokens).ok()),
+        ..ModelConfig::new(provider, text("model").unwrap_or_default())
+    };
+    known_model(&config)
+}
