@@ -92,6 +92,12 @@ pub struct Plan {
     pub iteration_timeout: Duration,
     /// Whether robots get the built-in tools. Without them only the submission is left, and what the program adds.
     pub tools: bool,
+    /// Whether robots are guarded and told as weak models need it.
+    pub local_guards: bool,
+    /// Whether, of these guards, the one that keeps files from being written over is among them.
+    pub write_guard: bool,
+    /// The command that checks a file after a robot changed it, with `{file}` in its place.
+    pub lint: Option<String>,
     /// Tool calls of one iteration.
     pub max_tool_calls: u32,
     /// Quick retries of one request.
@@ -139,6 +145,9 @@ impl Default for Plan {
             sign: false,
             iteration_timeout: Duration::from_secs(3_600),
             tools: true,
+            local_guards: false,
+            write_guard: true,
+            lint: None,
             max_tool_calls: robot_lab::robot::DEFAULT_MAX_TOOL_CALLS,
             max_retries: 2,
             max_wait: Duration::from_secs(6 * 3_600),

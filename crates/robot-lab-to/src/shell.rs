@@ -45,6 +45,26 @@ impl Shell {
         self.exec.run(&command, cancel).await
     }
 
+    /// Runs `script` on a file, which is its `$1`, as [`run`](Self::run) does.
+    pub async fn run_on(
+        &self,
+        script: &str,
+        file: &Path,
+        dir: &Path,
+        timeout: Duration,
+        stderr: Stderr,
+        cancel: &CancellationToken,
+    ) -> Result<Output, ExecError> {
+        let command = Command::new(&self.program, dir)
+            .args(["-c", script])
+            .args([&self.program])
+            .args([file])
+            .env(self.env.clone())
+            .timeout(timeout)
+            .capture(Capture::new(KEEP, KEEP).stderr(stderr));
+        self.exec.run(&command, cancel).await
+    }
+
     /// Runs a program without a shell, as [`run`](Self::run) does, with `input` to read and its two outputs apart.
     pub async fn run_program(
         &self,

@@ -2,10 +2,10 @@
 //! running locked files is allowed.
 
 use super::Locked;
+use super::files::named;
 use crate::tools::Root;
 use async_trait::async_trait;
 use robot_lab::{Abort, Hook, HookCx, NextTool, ToolCall, ToolOutcome};
-use serde_json::Value;
 use std::sync::Arc;
 
 /// The hook.
@@ -27,10 +27,7 @@ impl Hook for GraderLock {
         next: NextTool<'_>,
     ) -> Result<ToolOutcome, Abort> {
         if matches!(call.name.as_str(), "write" | "edit") {
-            let named = ["path", "file_path"]
-                .iter()
-                .find_map(|key| call.arguments.get(*key).and_then(Value::as_str));
-            if let Some(path) = named.and_then(|path| self.root.resolve(path).ok())
+            if let Some(path) = named(&self.root, &call)
                 && self.locked.holds(&path)
             {
                 return Ok(ToolOutcome::Refused(format!(

@@ -22,6 +22,8 @@ const OBJECTIVE_BUDGET: usize = 20_000;
 const TEXT_BUDGET: usize = 4_000;
 /// Bytes of a path.
 const PATH_BUDGET: usize = 400;
+/// Bytes of a list of files that a small prompt holds; a longer one is left out.
+const SMALL_LISTING: usize = 1_500;
 /// Most locked files that are named.
 const MAX_LOCKED: usize = 30;
 
@@ -49,6 +51,8 @@ pub struct Facts<'a> {
     pub stop_when: Option<&'a str>,
     /// What is known of the project.
     pub project: &'a Project,
+    /// Whether it is told in few words, as weak models need it: they go on with a long prompt instead of following it.
+    pub small: bool,
 }
 
 /// What is new in an iteration.
@@ -105,6 +109,7 @@ impl Prompts {
         );
         for (name, source) in [
             ("system", include_str!("templates/system.md.j2")),
+            ("small", include_str!("templates/small.md.j2")),
             ("iteration", include_str!("templates/iteration.md.j2")),
             ("nudge", include_str!("templates/nudge.md.j2")),
             ("order", include_str!("templates/order.md.j2")),
@@ -118,8 +123,9 @@ impl Prompts {
 
     /// The system prompt.
     pub fn system(&self, facts: &Facts<'_>) -> Result<String, PromptError> {
+        let files = facts.project.files.as_deref();
         self.render(
-            "system",
+            if facts.small { "small" } else { "system" },
             context! {
                 objective => head_and_tail(&one_line(facts.objective), OBJECTIVE_BUDGET),
                 verify_command => facts.verify_command.map(shown),
@@ -132,7 +138,7 @@ impl Prompts {
                 mark => facts.project.mark.as_str(),
                 instructions => facts.project.instructions.as_deref().map(|text| head_and_tail(text, MAX_INSTRUCTIONS)),
                 agents => facts.project.agents.as_deref(),
-                files => facts.project.files.as_deref(),
+                files => files.filter(|files| !facts.small || files.len() <= SMALL_LISTING),
             },
         )
     }

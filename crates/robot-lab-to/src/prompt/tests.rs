@@ -42,6 +42,7 @@ fn facts<'a>(project: &'a Project, locked: &'a [String]) -> Facts<'a> {
         conventional: true,
         stop_when: Some("all tests pass"),
         project,
+        small: false,
     }
 }
 
@@ -78,8 +79,25 @@ fn system_prompt() {
         conventional: false,
         stop_when: None,
         project: &Project::default(),
+        small: false,
     };
     insta::assert_snapshot!("system_prompt_bare", prompts.system(&bare).unwrap());
+}
+
+#[test]
+fn a_small_prompt_has_less_than_300_tokens_and_no_example() {
+    let prompts = Prompts::new().unwrap();
+    let (mut project, locked) = (project(), ["test.sh".to_owned()]);
+    project.files = Some("README.md\n".repeat(1_000));
+    let facts = Facts {
+        small: true,
+        ..facts(&project, &locked)
+    };
+    let prompt = prompts.system(&facts).unwrap();
+    let tokens = robot_lab::model::estimate_tokens(prompt.len());
+    assert!(tokens < 300, "{tokens}: {prompt}");
+    assert!(!prompt.contains("```") && !prompt.contains("README"), "{prompt}");
+    insta::assert_snapshot!("system_prompt_small", prompt);
 }
 
 #[test]
@@ -180,6 +198,7 @@ proptest! {
     #[test]
     fn a_prompt_is_at_most_the_sum_of_its_budgets(
         unit in "[aé🙂 \n]{1,9}", size in 0usize..60_000, entries in 0usize..300, files in 0usize..3_000,
+        small in any::<bool>(),
     ) {
         let prompts = Prompts::new().unwrap();
         let huge = unit.repeat(size / unit.len() + 1);
@@ -201,6 +220,7 @@ proptest! {
             conventional: true,
             stop_when: Some(&huge),
             project: &project,
+            small,
         };
         let system = prompts.system(&facts).unwrap();
         prop_assert!(system.len() <= MAX_SYSTEM, "{}", system.len());

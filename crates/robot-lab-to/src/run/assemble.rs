@@ -7,7 +7,7 @@ use crate::commit_message::CommitFormat;
 use crate::eval::EvalRegistry;
 use crate::event::Event;
 use crate::git_hooks::GitHooks;
-use crate::guard::Locked;
+use crate::guard::{Guards, Locked};
 use crate::log::{Journal, Observer};
 use crate::prompt::{Facts, Project, Prompts};
 use crate::settings::{Place, Plan};
@@ -131,6 +131,11 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         clock: with.clock,
         conventional: plan.policy.commit_format == CommitFormat::Conventional,
         builtin: plan.tools,
+        guards: Guards {
+            local: plan.local_guards,
+            write: plan.write_guard,
+            lint: plan.lint.clone(),
+        },
         extras: with.extras,
     });
     let hooks = GitHooks {
@@ -175,6 +180,7 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         locked: &protected,
         conventional: plan.policy.commit_format == CommitFormat::Conventional,
         project: &project,
+        small: plan.local_guards,
     })?;
     let state = journal.state();
     let file = RunFile {

@@ -73,8 +73,13 @@ impl Root {
         }
     }
 
+    /// The path that a file has without links; the path itself where nothing is there.
+    pub(crate) fn real(&self, path: &Path) -> PathBuf {
+        self.dir.canonicalize(path).unwrap_or_else(|_| path.to_owned())
+    }
+
     /// Reads a whole regular file.
-    pub(super) fn read(&self, path: &Path) -> Result<Vec<u8>, String> {
+    pub(crate) fn read(&self, path: &Path) -> Result<Vec<u8>, String> {
         let say = |error: io::Error| explain(path, &error);
         let metadata = self.dir.metadata(path).map_err(say)?;
         if metadata.is_dir() {
@@ -121,7 +126,7 @@ impl Root {
     }
 
     /// Whether something is there.
-    pub(super) fn exists(&self, path: &Path) -> bool {
+    pub(crate) fn exists(&self, path: &Path) -> bool {
         self.dir.symlink_metadata(path).is_ok()
     }
 }

@@ -30,6 +30,8 @@ pub struct Seat {
     pub events: Arc<dyn EventSink>,
     /// What is charged.
     pub budget: Arc<Budget>,
+    /// Where files are kept as they were before a robot changed them.
+    pub checkpoints: PathBuf,
     /// What robots may not change.
     pub locked: Arc<Locked>,
 }

@@ -4,7 +4,9 @@ use super::submit_only::SubmitOnly;
 use super::{Extras, RobotCx, Seat, Session, Worker, WorkerError};
 use crate::clock::Clock;
 use crate::eval::panic_said;
-use crate::guard::GraderLock;
+use crate::guard::{
+    Checkpoints, Files, GraderLock, Guards, Lint, Quality, ReadBeforeEdit, Repeats, WriteGuard,
+};
 use crate::iteration::{StopKind, StopReason, TurnEnd};
 use crate::shell::Shell;
 use crate::tools::{Bash, Edit, Read, Root, Submissions, SubmitResult, Write};
@@ -40,8 +42,45 @@ pub struct RobotWorker {
     pub conventional: bool,
     /// Whether it has the built-in tools.
     pub builtin: bool,
+    /// What it is guarded by.
+    pub guards: Guards,
     /// What the program adds.
     pub extras: Extras,
+}
+
+impl RobotWorker {
+    /// The guards around its tools, the outermost first.
+    fn hooks(&self, seat: &Seat, root: &Arc<Root>) -> Vec<Arc<dyn Hook>> {
+        let mut hooks: Vec<Arc<dyn Hook>> = vec![Arc::new(GraderLock {
+            root: Arc::clone(root),
+            locked: Arc::clone(&seat.locked),
+        })];
+        let files = Arc::new(Files::new(Arc::clone(root)));
+        let Guards { local, write, lint } = &self.guards;
+        if *local {
+            hooks.push(Arc::new(Quality::new(Arc::clone(&seat.events))));
+        }
+        if *local && self.builtin {
+            if *write {
+                hooks.push(Arc::new(WriteGuard(Arc::clone(&files))));
+            }
+            hooks.push(Arc::new(ReadBeforeEdit(Arc::clone(&files))));
+        }
+        if let Some(command) = lint.as_ref().filter(|_| self.builtin) {
+            hooks.push(Arc::new(Lint {
+                files: Arc::clone(&files),
+                shell: self.shell.clone(),
+                workspace: seat.workspace.clone(),
+                work_dir: seat.workspace.join(&seat.start),
+                command: command.clone(),
+            }));
+        }
+        if *local && self.builtin {
+            let place = seat.checkpoints.clone();
+            hooks.push(Arc::new(Checkpoints::new(files, place, seat.iteration)));
+        }
+        hooks
+    }
 }
 
 #[async_trait]
@@ -97,14 +136,16 @@ impl Worker for RobotWorker {
         let builder = Robot::builder("robot-to", Arc::clone(&self.model))
             .system(system)
             .tools(tools);
-        let robot = own_hooks
+        let builder = own_hooks
             .into_iter()
             .fold(builder, RobotBuilder::hook)
-            .hook(Arc::clone(&gate) as Arc<dyn Hook>)
-            .hook(Arc::new(GraderLock {
-                root,
-                locked: seat.locked,
-            }))
+            .hook(Arc::new(Repeats::default()))
+            .hook(Arc::clone(&gate) as Arc<dyn Hook>);
+        let robot = self
+            .hooks(&seat, &root)
+            .into_iter()
+            .fold(builder, RobotBuilder::hook)
+            .cut_repetition(self.guards.local)
             .events(seat.events)
             .budget(Arc::clone(&seat.budget))
             .max_tool_calls(self.max_tool_calls)
@@ -122,6 +163,8 @@ impl Worker for RobotWorker {
             clock: Arc::clone(&self.clock),
             budget: seat.budget,
             calls_left: self.max_tool_calls,
+            forgets: self.guards.local,
+            submitted: false,
         }))
     }
 }
@@ -150,17 +193,24 @@ struct RobotSession {
     clock: Arc<dyn Clock>,
     budget: Arc<Budget>,
     calls_left: u32,
+    /// Whether a repair begins without what was said before: a weak model would do the same again.
+    forgets: bool,
+    submitted: bool,
 }
 
 #[async_trait]
 impl Session for RobotSession {
     async fn turn(&mut self, message: &str, cancel: &CancellationToken) -> TurnEnd {
+        if std::mem::take(&mut self.submitted) && self.forgets {
+            self.robot.clear_messages();
+        }
         self.robot.set_max_tool_calls(self.calls_left);
         let outcome = self.robot.run(message, cancel).await;
         if let Ok(result) = &outcome {
             self.calls_left = self.calls_left.saturating_sub(result.tool_calls);
         }
         if let Some(submission) = self.submissions.take() {
+            self.submitted = true;
             return TurnEnd::Submitted(submission);
         }
         end_of(outcome, self.robot.usage().total() > 0, self.clock.as_ref())
@@ -197,7 +247,7 @@ fn end_of(outcome: Result<robot_lab::RobotResult, RunError>, answered: bool, clo
             RobotStop::Cancelled => TurnEnd::Limit {
                 limit: "cancelled".into(),
             },
-            RobotStop::EndTurn if result.text.is_empty() => TurnEnd::Silent {
+            RobotStop::EndTurn if result.text.trim().is_empty() => TurnEnd::Silent {
                 stop: "empty reply".into(),
             },
             RobotStop::EndTurn | RobotStop::ToolFinished => TurnEnd::Silent {
@@ -229,6 +279,7 @@ fn end_of(outcome: Result<robot_lab::RobotResult, RunError>, answered: bool, clo
             ModelErrorKind::ContextLength => TurnEnd::Limit {
                 limit: format!("the conversation does not fit the model: {}", model.message),
             },
+            ModelErrorKind::Repetition => error("repetition", model.message),
             ModelErrorKind::ContentFilter => TurnEnd::Silent {
                 stop: "the provider withheld the reply".into(),
             },

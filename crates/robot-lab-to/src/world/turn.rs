@@ -51,6 +51,7 @@ impl RealWorld {
                 candidate: key.candidate,
             })),
             budget: Arc::new(self.budget.part(self.plan.max_iteration_tokens)),
+            checkpoints: self.dir.path().join("checkpoints"),
             locked: Arc::clone(&self.locked),
         };
         self.session = Some(

@@ -39,6 +39,9 @@ impl RunArgs {
             stop_on_plateau => plan.policy.stop_on_plateau, self.stop_on_plateau;
             stop_when => plan.policy.stop_when, self.stop_when.clone();
             no_tools => plan.tools, !self.no_tools;
+            local_guards => plan.local_guards, self.local_guards;
+            no_write_guard => plan.write_guard, !self.no_write_guard;
+            lint => plan.lint, self.lint.clone();
             max_tool_rounds => plan.max_tool_calls, self.max_tool_rounds;
             iteration_timeout => plan.iteration_timeout, self.iteration_timeout;
             max_submit_nudges => plan.policy.max_submit_nudges, self.max_submit_nudges;

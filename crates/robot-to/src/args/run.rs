@@ -168,6 +168,18 @@ pub(crate) struct RunArgs {
     /// Give robots no tools but the one that submits
     #[arg(long, help_heading = "The robot")]
     pub(crate) no_tools: bool,
+    /// Guard the robot as weak models need it: files are read before they are edited, changed by edit rather than
+    /// written anew, and kept as they were; answers that repeat themselves are cut; the prompt is short, without the
+    /// repository's AGENTS.md
+    #[arg(long, help_heading = "The robot")]
+    pub(crate) local_guards: bool,
+    /// With --local-guards, let the robot write over files that are there
+    #[arg(long, help_heading = "The robot")]
+    pub(crate) no_write_guard: bool,
+    /// A command that checks each file right after the robot changed it, such as "ruff check {file}"; what it prints
+    /// when it fails is told to the robot. At most 60 s
+    #[arg(long, value_name = "CMD", help_heading = "The robot")]
+    pub(crate) lint: Option<String>,
     /// Time that a robot has for one iteration: seconds, or 90m, 8h
     #[arg(long, value_name = "TIME", default_value = "3600", value_parser = seconds, help_heading = "The robot")]
     pub(crate) iteration_timeout: Duration,
