@@ -8,3 +8,4 @@ mod measured;
 mod state;
 mod stuck;
 mod user_settings;
+mod weak;
