@@ -90,6 +90,10 @@ async fn errors_within_a_reply_are_classified_by_their_body() {
             json!({ "error": { "message": "Busy.", "type": "server_error" } }),
         ),
         (
+            "openai-responses",
+            json!({ "type": "error", "code": "server_error", "message": "Busy.", "param": null }),
+        ),
+        (
             "anthropic",
             json!({ "type": "error", "error": { "type": "overloaded_error", "message": "Busy." } }),
         ),

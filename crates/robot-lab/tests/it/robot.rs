@@ -519,3 +519,79 @@ async fn a_hook_that_panics_ends_the_invocation_and_leaves_a_valid_conversation(
     let outcome = robot.run("go", &CancellationToken::new()).await.unwrap();
     assert_eq!(outcome.stop, StopReason::EndTurn, "it only looks on");
 }
+
+#[tokio::test]
+async fn what_is_discarded_of_a_reply_counts_only_as_spent() {
+    let text = |text: &str| Ok(ModelEvent::Text(text.into()));
+    let usage = |input, output| {
+        Ok(ModelEvent::Usage(Usage {
+            input,
+            output,
+            ..Usage::default()
+        }))
+    };
+    let events = vec![
+        text("lost, and much longer than eight tokens would be in any count"),
+        usage(100, 8),
+        Ok(ModelEvent::Discarded),
+        text("kept"),
+        usage(100, 2),
+        Ok(ModelEvent::Finished(FinishReason::Stop)),
+    ];
+    let model = Arc::new(FakeModel::script([FakeReply::events(events)]));
+    let mut robot = build(&model).build();
+    let result = robot.run("go", &CancellationToken::new()).await.unwrap();
+    assert_eq!(result.text, "kept");
+    let spent = Usage {
+        input: 200,
+        output: 10,
+        ..Usage::default()
+    };
+    assert_eq!(result.usage, spent);
+}
+
+#[tokio::test]
+async fn case_155_another_model_that_answers_is_told_of_once_and_a_refusal_has_its_reason() {
+    let reply = |served: &str, call: bool| {
+        let mut events = vec![
+            Ok(ModelEvent::Adapted("temperature is left out".into())),
+            Ok(ModelEvent::Served(served.into())),
+        ];
+        let finish = if call {
+            events.push(Ok(ModelEvent::Call(ToolCall {
+                id: String::new(),
+                name: "echo".into(),
+                arguments: json!({ "text": "a" }),
+            })));
+            FinishReason::ToolCalls
+        } else {
+            FinishReason::Refused
+        };
+        events.push(Ok(ModelEvent::Finished(finish)));
+        FakeReply::events(events)
+    };
+    let replies = [
+        reply("scripted", true),
+        reply("other", true),
+        reply("other", true),
+        reply("third", false),
+    ];
+    let model = Arc::new(FakeModel::script(replies));
+    let recorder = Arc::new(Recorder::default());
+    let mut robot = build(&model)
+        .events(Arc::clone(&recorder) as Arc<dyn EventSink>)
+        .build();
+    let result = robot.run("go", &CancellationToken::new()).await.unwrap();
+    assert_eq!(result.stop, StopReason::Refused);
+    let events = recorder.events();
+    let served: Vec<&str> = events
+        .iter()
+        .filter_map(|event| match event {
+            RobotEvent::ModelServed { served_by, .. } => Some(served_by.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(served, ["other", "third"]);
+    let adapted = |event: &&RobotEvent| matches!(event, RobotEvent::ModelAdapted { .. });
+    assert_eq!(events.iter().filter(adapted).count(), 4);
+}
