@@ -17,42 +17,61 @@ pub struct Recorder {
     redact: Box<dyn Fn(String) -> String + Send + Sync>,
 }
 
+type Open = Box<dyn FnOnce() -> io::Result<Box<dyn Write + Send>> + Send>;
+
 struct State {
-    out: Box<dyn Write + Send>,
+    /// How the file is made, until it is.
+    open_file: Option<Open>,
+    out: Option<Box<dyn Write + Send>>,
     /// Requests without an answer yet, by their address and number.
     open: HashMap<(String, u64), String>,
     failed: Option<io::Error>,
 }
 
 impl Recorder {
-    /// Begins a recording of a model. What else must not be written down is taken out by `redact`.
-    pub fn new(
-        out: impl Write + Send + 'static,
-        model: &Value,
+    /// A recording of a model, which begins with its first exchange: then `open` makes the file. What else must not be
+    /// written down is taken out by `redact`.
+    pub fn new<W: Write + Send + 'static>(
+        open: impl FnOnce() -> io::Result<W> + Send + 'static,
+        model: Value,
         redact: impl Fn(String) -> String + Send + Sync + 'static,
-    ) -> io::Result<Self> {
-        let mut state = State {
-            out: Box::new(out),
-            open: HashMap::new(),
-            failed: None,
-        };
-        write(
-            &mut state.out,
-            &Header {
+    ) -> Self {
+        let open = move || {
+            let mut out = open()?;
+            let header = Header {
                 recording: VERSION,
-                model: model.clone(),
-            },
-        )?;
-        Ok(Self {
-            state: Mutex::new(state),
+                model,
+            };
+            write(&mut out, &header)?;
+            Ok(Box::new(out) as Box<dyn Write + Send>)
+        };
+        Self {
+            state: Mutex::new(State {
+                open_file: Some(Box::new(open)),
+                out: None,
+                open: HashMap::new(),
+                failed: None,
+            }),
             redact: Box::new(redact),
-        })
+        }
     }
 
     /// Whether all of it could be written so far; says the first failure once.
     pub fn check(&self) -> io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.failed.take().map_or(Ok(()), Err)
+    }
+}
+
+impl State {
+    fn write(&mut self, line: &Recorded) -> io::Result<()> {
+        if let Some(open) = self.open_file.take() {
+            self.out = Some(open()?);
+        }
+        match &mut self.out {
+            Some(out) => write(out, line),
+            None => Ok(()),
+        }
     }
 }
 
@@ -92,7 +111,7 @@ impl ExchangeObserver for Recorder {
                     headers,
                     answer: (self.redact)(body),
                 };
-                if let Err(error) = write(&mut state.out, &line) {
+                if let Err(error) = state.write(&line) {
                     state.failed.get_or_insert(error);
                 }
             }

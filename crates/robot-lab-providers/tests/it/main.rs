@@ -1,6 +1,7 @@
 //! Models against servers on the loopback, and scripts.
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::expect_used,
     clippy::indexing_slicing,
     reason = "a test and its helpers fail by panicking"

@@ -44,8 +44,14 @@ async fn record(provider: &str, replies: Vec<Reply>, id: &str) -> String {
     let server = ModelServer::start(replies);
     let file = File::default();
     let said = json!({ "provider": provider, "model": "test-model" });
-    let recorder =
-        Arc::new(Recorder::new(file.clone(), &said, |text| text.replace("hush-hush", "[gone]")).unwrap());
+    let recorder = Arc::new(Recorder::new(
+        {
+            let file = file.clone();
+            move || Ok(file)
+        },
+        said,
+        |text| text.replace("hush-hush", "[gone]"),
+    ));
     let model = HttpModel::new(ModelConfig {
         base_url: Some(if provider == "openai" {
             server.base_url()
@@ -129,7 +135,14 @@ async fn a_reply_that_broke_off_breaks_off_again() {
 #[tokio::test]
 async fn nobody_there_is_recorded_too() {
     let file = File::default();
-    let recorder = Recorder::new(file.clone(), &json!({}), |text| text).unwrap();
+    let recorder = Recorder::new(
+        {
+            let file = file.clone();
+            move || Ok(file)
+        },
+        json!({}),
+        |text| text,
+    );
     let absent = model("http://127.0.0.1:1".into()).observed_by(Arc::new(recorder));
     assert_eq!(
         send(&absent, request()).await.broken().kind,

@@ -27,7 +27,7 @@ pub(crate) struct RunArgs {
     /// requesty, together, xai, zai
     #[arg(long, default_value = DEFAULT_PROVIDER, help_heading = "Model")]
     pub(crate) provider: String,
-    /// The model's name; with --provider script, the file with the script
+    /// The model's name; with --provider script, the file with the script, and with replay, what --record made
     #[arg(long, default_value = DEFAULT_MODEL, help_heading = "Model")]
     pub(crate) model: String,
     /// Where the model is served, such as http://localhost:8080/v1
@@ -69,9 +69,9 @@ pub(crate) struct RunArgs {
     /// not to wait. No iteration is lost meanwhile, and its time stands still
     #[arg(long, value_name = "TIME", default_value = "21600", value_parser = seconds_or_none, help_heading = "Model")]
     pub(crate) max_wait: Duration,
-    /// A model to ask while the other one is out of order, or its limit lasts for more than a minute: of the same
-    /// provider, or of the one before the slash, with the key in that one's variable
-    #[arg(long, value_name = "[PROVIDER/]NAME", help_heading = "Model")]
+    /// A model to ask while the other one is out of order, or its limit lasts for more than a minute: NAME of the same
+    /// provider, or PROVIDER/NAME, with the key in that provider's variable
+    #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub(crate) fallback_model: Option<String>,
 
     /// The command that must exit 0 for a change to be committed
@@ -229,6 +229,10 @@ pub(crate) struct RunArgs {
     /// Show each request to the provider and its answer on standard error, shortened and without keys
     #[arg(long, help_heading = "Where things go")]
     pub(crate) debug: bool,
+    /// Keep each request to the provider and its answer in a new file, without keys, to be played with
+    /// --provider replay --model FILE
+    #[arg(long, value_name = "FILE", help_heading = "Where things go")]
+    pub(crate) record: Option<PathBuf>,
 }
 
 fn temperature(text: &str) -> Result<f64, String> {

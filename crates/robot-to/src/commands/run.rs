@@ -5,6 +5,8 @@ mod headers;
 mod instructions;
 pub(super) mod model;
 pub(super) mod objective;
+mod replay;
+mod watching;
 
 use super::current_dir;
 use super::look::flags;
@@ -13,10 +15,9 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::key::{self, Keys};
 use crate::signal;
-use crate::surface::{Debug, Jsonl, Plain, Style, summary};
+use crate::surface::{Jsonl, Plain, Style, summary};
 use clap::ArgMatches;
 use robot_lab::Model;
-use robot_lab_providers::ExchangeObserver;
 use robot_lab_to::log::Observer;
 use robot_lab_to::run::{Halt, Past, Run, RunBuilder};
 use robot_lab_to::settings::{self, Place, Plan};
@@ -25,6 +26,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use watching::Watching;
 
 /// Begins a run, or lets one go on when `--resume` is given.
 pub(crate) async fn run(
@@ -44,11 +46,14 @@ pub(crate) async fn run(
     apply(&args, &mut plan, &|_| true)?;
     instruct(&mut plan, &args, &cwd, &|_| true)?;
     let place = place(&args, &plan, &cwd, keys)?;
-    let model = model::choose(&plan, &cwd, keys, observer(&args, &place))?;
+    let watching = Watching::new(&args, &plan, &place, &cwd)?;
+    let model = model::choose(&plan, &cwd, keys, watching.observer())?;
     fill_facts(&mut plan, &model, &args, &|_| true);
     say_grading(&plan);
     let run = Run::builder(plan.objective.clone());
-    start(with_models(run, place, plan, model), Shown::of(&args), &cwd).await
+    let ended = start(with_models(run, place, plan, model), Shown::of(&args), &cwd).await;
+    watching.conclude();
+    ended
 }
 
 /// Takes what the settings of a new run name for the provider out of the environment: before anything is read that
@@ -84,14 +89,13 @@ pub(crate) async fn resume(
     instruct(&mut plan, &args, &cwd, &|flag| written(matches, flag))?;
     headers::claim(&plan, keys)?;
     let place = place(&args, &plan, &cwd, keys)?;
-    let model = model::choose(&plan, &cwd, keys, observer(&args, &place))?;
+    let watching = Watching::new(&args, &plan, &place, &cwd)?;
+    let model = model::choose(&plan, &cwd, keys, watching.observer())?;
     fill_facts(&mut plan, &model, &args, &|flag| written(matches, flag));
-    start(
-        with_models(Run::resume(past), place, plan, model),
-        Shown::of(&args),
-        &cwd,
-    )
-    .await
+    let run = with_models(Run::resume(past), place, plan, model);
+    let ended = start(run, Shown::of(&args), &cwd).await;
+    watching.conclude();
+    ended
 }
 
 fn fill_facts(plan: &mut Plan, models: &model::Models, args: &RunArgs, given: &dyn Fn(&str) -> bool) {
@@ -153,12 +157,6 @@ pub(super) fn place(args: &RunArgs, plan: &Plan, cwd: &Path, keys: &Keys) -> Res
         secrets: keys.values().map(str::to_owned).chain(given).collect(),
         ..Place::default()
     })
-}
-
-/// Shows what is said to the provider, when that was asked for.
-fn observer(args: &RunArgs, place: &Place) -> Option<Arc<dyn ExchangeObserver>> {
-    args.debug
-        .then(|| Arc::new(Debug::new(place.secrets.clone())) as Arc<dyn ExchangeObserver>)
 }
 
 /// A provider's key reaches no command, not even when asked to.

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 /// Keys that only the user may set, and why.
-const ONLY_THE_USER: [(&str, &str); 8] = [
+const ONLY_THE_USER: [(&str, &str); 9] = [
     (
         "api_key_env",
         "any variable of yours could be sent to the provider as a key",
@@ -21,6 +21,10 @@ const ONLY_THE_USER: [(&str, &str); 8] = [
         "variables of yours could be sent to the provider, and requests led elsewhere",
     ),
     ("hooks", "your hooks guard you, also from the repository"),
+    (
+        "record",
+        "what is said to your provider would be kept where the repository chooses",
+    ),
     ("sign", "only you can have a commit signed in your name"),
     ("price", "a wrong one would let your limit of cost pass"),
     (

@@ -42,6 +42,7 @@ mod processes;
 mod prompt;
 mod providers;
 mod real_input;
+mod record;
 mod regressions;
 mod replies;
 mod report;

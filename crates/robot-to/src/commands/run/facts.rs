@@ -15,7 +15,7 @@ pub(in crate::commands) fn fill(
     args: &RunArgs,
     given: &dyn Fn(&str) -> bool,
 ) -> Option<&'static str> {
-    let Known { facts: known, as_of } = known(plan);
+    let Known { facts: known, as_of } = known(plan, id);
     let elsewhere = ["provider", "model", "base_url"].into_iter().any(given);
     let mut facts = match plan.models.get(&id.to_string()) {
         Some(facts) if !elsewhere => *facts,
@@ -37,26 +37,24 @@ pub(in crate::commands) fn fill(
 /// Writes what is known of the fallback `id` into the plan. What the flags say is said of the model itself.
 pub(in crate::commands) fn fill_fallback(plan: &mut Plan, id: &ModelId) {
     if let Some(of_fallback) = super::model::of_fallback(plan) {
-        let known = known(&of_fallback).facts;
+        let known = known(&of_fallback, id).facts;
         plan.models.entry(id.to_string()).or_insert(known);
     }
 }
 
-fn known(plan: &Plan) -> Known {
-    let text = |name: &str| plan.model.get(name).and_then(Value::as_str);
-    let provider = text("provider").unwrap_or_default();
-    if provider == super::model::SCRIPT {
-        let facts = ModelFacts {
+fn known(plan: &Plan, id: &ModelId) -> Known {
+    let provider = plan.model.get("provider").and_then(Value::as_str);
+    let free = |facts: ModelFacts| Known {
+        facts: ModelFacts {
             price: Some(Price::FREE),
-            ..ModelFacts::default()
-        };
-        return Known { facts, as_of: None };
-    }
-    let num_ctx = plan.model.get("num_ctx").and_then(Value::as_u64);
-    let config = ModelConfig {
-        base_url: text("base_url").map(str::to_owned),
-        num_ctx: num_ctx.and_then(|tokens| u32::try_from(tokens).ok()),
-        ..ModelConfig::new(provider, text("model").unwrap_or_default())
+            ..facts
+        },
+        as_of: None,
     };
-    known_model(&config)
+    match provider {
+        Some(super::model::SCRIPT) => free(ModelFacts::default()),
+        // It reads as much as it did, and nothing is paid for again.
+        Some(super::model::REPLAY) => free(known_model(&ModelConfig::new(&id.provider, &id.name)).facts),
+        _ => known_model(&super::model::connection(plan)),
+    }
 }

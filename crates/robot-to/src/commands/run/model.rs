@@ -1,6 +1,6 @@
 //! Which model a run uses, and with which key.
 
-use super::headers;
+use super::{headers, replay};
 use crate::args::{DEFAULT_MODEL, DEFAULT_PROVIDER};
 use crate::error::CliError;
 use crate::key::Keys;
@@ -15,6 +15,9 @@ use std::sync::Arc;
 
 /// The provider that plays a file.
 pub(super) const SCRIPT: &str = "script";
+
+/// The provider that plays a recording.
+pub(super) const REPLAY: &str = "replay";
 
 /// A model, and what is known of its key.
 pub(in crate::commands) struct Chosen {
@@ -111,6 +114,9 @@ pub(in crate::commands) fn find(
             missing: None,
         });
     }
+    if provider == REPLAY {
+        return replay::replay(plan, &cwd.join(&name));
+    }
     let known = known_providers().any(|known| known == provider);
     if name == DEFAULT_MODEL && provider != DEFAULT_PROVIDER && known {
         return Err(CliError::configuration(format!(
@@ -142,19 +148,10 @@ pub(in crate::commands) fn find(
     };
     // Only a model that may be asked has a true key.
     let api_key = key.or(missing.as_ref().map(|_| "none"));
-    let number = |name: &str| {
-        let number = plan.model.get(name).and_then(Value::as_u64);
-        number.and_then(|number| u32::try_from(number).ok())
-    };
     let config = ModelConfig {
-        base_url: base_url.clone(),
         api_key: api_key.map(str::to_owned),
         headers: headers::resolved(plan, keys)?,
-        num_ctx: number("num_ctx"),
-        temperature: plan.model.get("temperature").and_then(Value::as_f64),
-        max_output_tokens: number("max_output_tokens"),
-        reasoning: text("reasoning").and_then(|effort| effort.parse().ok()),
-        ..ModelConfig::new(&provider, &name)
+        ..connection(plan)
     };
     let model = HttpModel::new(config).map_err(|error| {
         let error = CliError::configuration(format!("{error}; nothing was changed"));
@@ -174,6 +171,26 @@ pub(in crate::commands) fn find(
         key: key.is_some(),
         missing,
     })
+}
+
+/// How a plan wants its model to be asked, but for what is secret.
+pub(super) fn connection(plan: &Plan) -> ModelConfig {
+    let text = |name: &str| plan.model.get(name).and_then(Value::as_str);
+    let number = |name: &str| {
+        let number = plan.model.get(name).and_then(Value::as_u64);
+        number.and_then(|number| u32::try_from(number).ok())
+    };
+    ModelConfig {
+        base_url: text("base_url").map(str::to_owned),
+        num_ctx: number("num_ctx"),
+        temperature: plan.model.get("temperature").and_then(Value::as_f64),
+        max_output_tokens: number("max_output_tokens"),
+        reasoning: text("reasoning").and_then(|effort| effort.parse().ok()),
+        ..ModelConfig::new(
+            text("provider").unwrap_or_default(),
+            text("model").unwrap_or_default(),
+        )
+    }
 }
 
 fn script(path: &Path) -> Result<ScriptModel, CliError> {
