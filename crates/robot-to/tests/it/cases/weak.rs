@@ -147,6 +147,24 @@ fn case_135_136_137_slips_are_repaired_and_the_rest_is_answered() {
 }
 
 #[test]
+fn a_call_is_repaired_before_the_guards_look_at_it() {
+    let lab = Lab::new([
+        Reply::calls([
+            Call::raw("Write_File", "{'file_path': 'test.sh', 'content': 'exit 0',}"),
+            write("parts/one", "ok\n"),
+        ]),
+        Reply::text("[edit(path='./test.sh', old_text='failed=1', new_text='failed=0')]"),
+        Reply::calls([submit("Add part one")]),
+    ]);
+    let ran = lab.run(&["--protect-path", "test.sh", "--max-iterations", "1"]);
+    assert_eq!(ran.subjects(), ["robot-to 1: Add part one"]);
+    let outputs = outputs(&ran);
+    for refused in [0, 2] {
+        assert!(outputs[refused].contains("test.sh is locked"), "{outputs:?}");
+    }
+}
+
+#[test]
 fn case_139_the_calls_of_one_reply_run_in_order_and_are_answered_together() {
     let lab = Lab::new([
         Reply::calls([
