@@ -26,16 +26,15 @@ impl Hook for GraderLock {
         call: ToolCall,
         next: NextTool<'_>,
     ) -> Result<ToolOutcome, Abort> {
-        if matches!(call.name.as_str(), "write" | "edit") {
-            if let Some(path) = named(&self.root, &call)
-                && self.locked.holds(&path)
-            {
-                return Ok(ToolOutcome::Refused(format!(
-                    "{} is locked: it belongs to the grader, and a change of it is never taken. Reach the objective in \
-                     other files; reading and running it is fine",
-                    path.display()
-                )));
-            }
+        if matches!(call.name.as_str(), "write" | "edit")
+            && let Some(path) = named(&self.root, &call)
+            && self.locked.holds(&path)
+        {
+            return Ok(ToolOutcome::Refused(format!(
+                "{} is locked: it belongs to the grader, and a change of it is never taken. Reach the objective in \
+                 other files; reading and running it is fine",
+                path.display()
+            )));
         }
         next.run(call).await
     }
