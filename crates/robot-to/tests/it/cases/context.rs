@@ -27,10 +27,11 @@ fn too_long(request: &Request) -> Reply {
     Reply::status(400).body(json!({ "error": error }))
 }
 
-/// A call with a long answer.
+/// A call with a long answer, another one each time.
 fn long(request: &Request) -> Reply {
     let tokens = u64::try_from(tokens(request)).unwrap();
-    Reply::calls([bash("seq 1 4000; echo ok > parts/one")]).usage(tokens, 20)
+    let command = format!("seq {tokens} {}; echo ok > parts/one", tokens + 4_000);
+    Reply::calls([bash(&command)]).usage(tokens, 20)
 }
 
 /// Tokens of the requests before and after each compaction.
