@@ -102,6 +102,11 @@ fn is_usual(base: &Url, provider: &Provider) -> bool {
 }
 
 fn find(provider: &str, name: &str) -> Option<(&'static Listed, &'static Model)> {
+    // The same models by another protocol.
+    let provider = match provider {
+        "openai-responses" => "openai",
+        other => other,
+    };
     let listed = LISTED.get(provider)?;
     let models = listed.models.iter();
     let found = models.filter(|(known, _)| stands_for(known, name));
@@ -136,6 +141,13 @@ mod tests {
             base_url: base_url.map(str::to_owned),
             ..ModelConfig::new(provider, model)
         })
+    }
+
+    #[test]
+    fn a_model_costs_the_same_by_either_protocol_of_its_provider() {
+        let by_responses = known("openai-responses", "gpt-5.5", None);
+        assert_eq!(by_responses, known("openai", "gpt-5.5", None));
+        assert!(by_responses.facts.price.is_some());
     }
 
     #[test]

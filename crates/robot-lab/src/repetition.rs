@@ -21,6 +21,9 @@ pub(crate) struct Watch {
     text: Words,
     reasoning: Words,
     echo: Echo,
+    /// The end of the text, in which a call may begin that is written as text: what it writes may repeat itself.
+    tail: String,
+    calls: bool,
 }
 
 impl Watch {
@@ -30,6 +33,8 @@ impl Watch {
             text: Words::default(),
             reasoning: Words::default(),
             echo: Echo::new(request),
+            tail: String::new(),
+            calls: false,
         }
     }
 
@@ -45,6 +50,15 @@ impl Watch {
             ModelEvent::Finished(_) => return self.echo.is_short_one().then_some(ECHOES),
             _ => return None,
         };
+        if matches!(event, ModelEvent::Text(_)) && !self.calls {
+            self.tail.push_str(said);
+            self.calls = CALLS.iter().any(|mark| self.tail.contains(mark));
+            let end = self.tail.chars().rev().take(LONGEST_MARK).collect::<Vec<_>>();
+            self.tail = end.into_iter().rev().collect();
+        }
+        if self.calls {
+            return None;
+        }
         if words.take(said) {
             return Some("the reply repeats itself without end, and was cut");
         }
@@ -53,6 +67,9 @@ impl Watch {
     }
 }
 
+/// What calls that are written as text have in them.
+const CALLS: [&str; 4] = ["<tool_call", "<function", "\"arguments\"", "\"parameters\""];
+const LONGEST_MARK: usize = 12;
 const ECHOES: &str = "the reply is a piece of the prompt";
 
 /// The last words of a text, and for each period how many words are the same as those one period before.

@@ -78,6 +78,14 @@ impl Watched {
         }
     }
 
+    /// The same observer, for another model.
+    pub(super) fn again(&self) -> Self {
+        Self {
+            observer: self.observer.clone(),
+            requests: AtomicU64::new(0),
+        }
+    }
+
     /// Shows a request, and gives what records its answer.
     pub(super) fn begin(&self, address: &str, body: &str, reporter: &Arc<Reporter>) -> Option<Recorder> {
         let observer = self.observer.clone()?;

@@ -107,14 +107,12 @@ impl HttpModel {
     /// Plays a recording: nothing is sent.
     #[must_use]
     pub fn replaying(self, recording: Recording) -> Self {
-        self.with(|speaker| speaker.playback = Some(Playback::new(recording)))
+        self.with(|speaker| speaker.playback = Some(Arc::new(Playback::new(recording))))
     }
 
-    /// Nobody else has the speaker before the first request.
+    /// Requests that are under way stay as they are.
     fn with(mut self, change: impl FnOnce(&mut Speaker)) -> Self {
-        if let Some(speaker) = Arc::get_mut(&mut self.speaker) {
-            change(speaker);
-        }
+        change(Arc::make_mut(&mut self.speaker));
         self
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Speaker {
     /// What the server has been found not to take.
     pub(super) learnt: Mutex<Learnt>,
     /// A recording that answers in place of the provider.
-    pub(super) playback: Option<Playback>,
+    pub(super) playback: Option<Arc<Playback>>,
 }
 
 /// A request as it goes over the wire.
@@ -37,6 +37,22 @@ struct Written {
     protocol: Protocol,
     options: Options,
     body: serde_json::Value,
+}
+
+impl Clone for Speaker {
+    fn clone(&self) -> Self {
+        Self {
+            model: self.model.clone(),
+            protocol: self.protocol,
+            options: self.options,
+            base: self.base.clone(),
+            connection: self.connection.clone(),
+            reporter: Arc::clone(&self.reporter),
+            watched: self.watched.again(),
+            learnt: Mutex::new(self.learnt()),
+            playback: self.playback.clone(),
+        }
+    }
 }
 
 impl Speaker {
@@ -99,11 +115,15 @@ impl Speaker {
     async fn begin(&self, request: &ModelRequest, known: Learnt) -> Result<(Reply, Vec<Change>), ModelError> {
         let mut learnt = known.clone();
         let mut written = self.write(request, &learnt);
+        // What a server in trouble says may be of the trouble: then it counts for this request alone.
+        let mut sure = true;
         for _ in 0..MAX_CHANGES {
             let ended = match self.open(request, &learnt, &written).await {
                 Ok(reply) => {
                     let changes = learnt.since(&known);
-                    self.remember(&changes);
+                    if sure {
+                        self.remember(&changes);
+                    }
                     return Ok((reply, changes));
                 }
                 Err(ended) => ended,
@@ -118,6 +138,7 @@ impl Speaker {
             if otherwise.body == written.body && otherwise.url == written.url {
                 return Err(ended.error);
             }
+            sure &= ended.error.kind != Kind::Overloaded;
             (learnt, written) = (next, otherwise);
         }
         self.open(request, &learnt, &written)

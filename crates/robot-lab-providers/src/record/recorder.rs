@@ -11,6 +11,9 @@ use std::sync::{Mutex, PoisonError};
 /// The most of an answer that is kept, in bytes: more than any reply may have.
 const KEPT: usize = 64 * 1024 * 1024;
 
+/// The most that a recording may hold, in bytes. Each request has the whole conversation in it, so one night can be long.
+const MAX_RECORDING: usize = 2 << 30;
+
 /// Keeps every exchange, one line each, as soon as its answer is there.
 pub struct Recorder {
     state: Mutex<State>,
@@ -25,7 +28,11 @@ struct State {
     out: Option<Box<dyn Write + Send>>,
     /// Requests without an answer yet, by their address and number.
     open: HashMap<(String, u64), String>,
+    /// Bytes that were written.
+    written: usize,
     failed: Option<io::Error>,
+    /// Whether anything failed: what follows a line that is not whole could not be read.
+    over: bool,
 }
 
 impl Recorder {
@@ -50,7 +57,9 @@ impl Recorder {
                 open_file: Some(Box::new(open)),
                 out: None,
                 open: HashMap::new(),
+                written: 0,
                 failed: None,
+                over: false,
             }),
             redact: Box::new(redact),
         }
@@ -65,6 +74,13 @@ impl Recorder {
 
 impl State {
     fn write(&mut self, line: &Recorded) -> io::Result<()> {
+        if self.over {
+            return Ok(());
+        }
+        self.written += line.request.len() + line.answer.len();
+        if self.written > MAX_RECORDING {
+            return Err(io::Error::other("it has reached 2 GiB, and ends there"));
+        }
         if let Some(open) = self.open_file.take() {
             self.out = Some(open()?);
         }
@@ -112,6 +128,8 @@ impl ExchangeObserver for Recorder {
                     answer: (self.redact)(body),
                 };
                 if let Err(error) = state.write(&line) {
+                    state.over = true;
+                    state.out = None;
                     state.failed.get_or_insert(error);
                 }
             }

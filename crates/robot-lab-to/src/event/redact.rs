@@ -7,19 +7,25 @@ const MARK: &str = "[redacted]";
 /// Shorter values are too likely to be ordinary words.
 const MIN_SECRET: usize = 8;
 
-/// Replaces secrets that are known by value, such as the provider's key.
+/// Replaces secrets that are known by value, such as the provider's key: as they are, and as they stand in JSON, also in
+/// JSON inside of JSON. A secret that holds another one goes first, so that nothing of it remains.
 #[derive(Clone, Default)]
 pub struct Redactor(Vec<String>);
 
 impl Redactor {
     /// A redactor for these secrets. Values under eight bytes are ignored.
     pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
-        Self(
-            secrets
-                .into_iter()
-                .filter(|secret| secret.len() >= MIN_SECRET)
-                .collect(),
-        )
+        let secrets = secrets.into_iter().filter(|secret| secret.len() >= MIN_SECRET);
+        let mut forms: Vec<String> = secrets
+            .flat_map(|secret| {
+                let once = escaped(&secret);
+                let twice = escaped(&once);
+                [secret, once, twice]
+            })
+            .collect();
+        forms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        forms.dedup();
+        Self(forms)
     }
 
     /// The text without secrets.
@@ -38,13 +44,10 @@ impl Redactor {
         let Ok(json) = serde_json::to_string(&event) else {
             return event;
         };
-        if !self.0.iter().any(|secret| json.contains(&escaped(secret))) {
+        if !self.0.iter().any(|secret| json.contains(secret.as_str())) {
             return event;
         }
-        let clean = self
-            .0
-            .iter()
-            .fold(json, |json, secret| json.replace(&escaped(secret), MARK));
+        let clean = self.text(json);
         serde_json::from_str(&clean).unwrap_or(Event::Notice {
             message: "an event held a secret and was left out".into(),
         })
@@ -61,13 +64,24 @@ fn escaped(secret: &str) -> String {
 
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Redactor({} secrets)", self.0.len())
+        write!(f, "Redactor({} forms of secrets)", self.0.len())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_of_several_lines_is_taken_out_of_json_inside_of_json() {
+        let (key, longer) = ("-----BEGIN\n\"KEY\"-----", "-----BEGIN\n\"KEY\"-----and more");
+        let redactor = Redactor::new([key.to_owned(), longer.to_owned()]);
+        let inner = serde_json::json!({ "said": key, "and": longer }).to_string();
+        let outer = serde_json::json!({ "arguments": inner }).to_string();
+        let clean = redactor.text(format!("{key} {longer} {outer}"));
+        assert!(!clean.contains("BEGIN") && !clean.contains("and more"), "{clean}");
+        assert_eq!(clean.matches(MARK).count(), 4, "{clean}");
+    }
 
     #[test]
     fn a_secret_is_taken_out_of_texts_and_events() {

@@ -12,7 +12,7 @@ mod text;
 
 pub(crate) use names::{Known, find as find_name};
 pub(crate) use schema::signature;
-pub(crate) use settle::settle;
+pub(crate) use settle::{Settled, settle};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

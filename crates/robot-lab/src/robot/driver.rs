@@ -8,12 +8,13 @@ use crate::event::RobotEvent;
 use crate::hook::{HookCx, NextModel, NextTool, Store, Turn, TurnAction};
 use crate::message::{ToolCall, ToolResult, Transcript};
 use crate::model::{ModelError, ModelErrorKind, ModelReply, ModelRequest};
-use crate::repair::{Repair, settle};
+use crate::repair::{Repair, Settled, settle};
 use crate::tool::{Abort, ToolOutcome};
 use futures::future::FutureExt as _;
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -38,6 +39,7 @@ pub(super) async fn run(
             cancel,
             turn: 0,
             repairs: HashMap::new(),
+            settled: Mutex::new(None),
             context,
         };
         let invoked = AssertUnwindSafe(run.invoke(message, &mut transcript))
@@ -93,6 +95,8 @@ struct Run<'a> {
     turn: u32,
     /// What was done to the calls of the last reply, by their ids.
     repairs: HashMap<String, Repair>,
+    /// How the calls of the reply on its way were read: before hooks see it, so that they see calls.
+    settled: Mutex<Option<Settled>>,
     context: Context,
 }
 
@@ -124,7 +128,9 @@ impl<'a> Run<'a> {
                     self.robot.sink.emit(RobotEvent::TurnStarted { turn: self.turn });
                     match self.request(transcript).await {
                         Ok(mut answer) => {
-                            let settled = settle(&mut answer, &self.robot.tools);
+                            // A hook may have answered itself.
+                            let settled = self.take_settled();
+                            let settled = settled.unwrap_or_else(|| settle(&mut answer, &self.robot.tools));
                             transcript.push_assistant(answer.message.clone())?;
                             let calls = transcript.pending().to_vec();
                             let ids = calls.iter().map(|call| call.id.clone());
@@ -238,9 +244,22 @@ impl<'a> Run<'a> {
         }
     }
 
+    fn take_settled(&self) -> Option<Settled> {
+        let mut settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
+        settled.take()
+    }
+
     async fn send(&self, request: ModelRequest) -> Result<ModelReply, ModelError> {
-        let requester = self.requester;
-        let send = move |request| requester.send(request).boxed();
+        let (requester, tools, slot) = (self.requester, &self.robot.tools, &self.settled);
+        let send = move |request| {
+            async move {
+                let mut reply = requester.send(request).await?;
+                let settled = settle(&mut reply, tools);
+                *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(settled);
+                Ok(reply)
+            }
+            .boxed()
+        };
         let cx = self.cx();
         NextModel {
             cx: &cx,

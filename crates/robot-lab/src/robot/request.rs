@@ -143,7 +143,14 @@ impl<'a> Requester<'a> {
         let mut within = first;
         let mut deadline = after(started, first);
         let mut stream = match timeout_at(deadline.min(end), model.stream(request)).await {
-            Err(_elapsed) => return Err(timed_out("no answer", first.min(total)).into()),
+            // Nothing of it came, and an outage of this kind is long: counted in full each time, it would end the run.
+            Err(_elapsed) => {
+                return Err(Failure {
+                    error: timed_out("no answer", first.min(total)),
+                    refused: true,
+                    begun: false,
+                });
+            }
             Ok(Err(error)) => {
                 return Err(Failure {
                     error,
@@ -188,6 +195,13 @@ impl<'a> Requester<'a> {
             // A report of usage may be the last word of a reply that is complete, and a complete reply is paid for,
             // whatever it cost. So only more output can cut it.
             let grows = !matches!(event, ModelEvent::Usage(_) | ModelEvent::Finished(_));
+            if matches!(event, ModelEvent::Discarded) {
+                // The same request again, with its own times.
+                content = false;
+                within = first;
+                deadline = after(Instant::now(), first);
+                watch = None;
+            }
             let wrong = watch.as_mut().and_then(|watch| watch.take(&event));
             reply.push(event);
             if let Some(why) = wrong {

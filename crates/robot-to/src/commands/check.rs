@@ -13,6 +13,7 @@ use crate::signal;
 use crate::surface::Ready;
 use robot_lab_to::run::{Halt, Run};
 use robot_lab_to::settings::Plan;
+use std::sync::Arc;
 
 /// Sets a run up, shows how it would begin, and takes all of it back.
 pub(crate) async fn run(args: &CheckArgs, keys: &Keys) -> Result<Exit, CliError> {
@@ -25,12 +26,19 @@ pub(crate) async fn run(args: &CheckArgs, keys: &Keys) -> Result<Exit, CliError>
     let chosen = model::find(&plan, &cwd, keys, None)?;
     let fallback = model::fallback(&plan, &cwd, keys, None)?;
     let as_of = facts::fill(&mut plan, chosen.model.id(), &args.run, &|_| true);
+    if let Some(fallback) = &fallback {
+        facts::fill_fallback(&mut plan, fallback.model.id());
+    }
     let place = place(&args.run, &plan, &cwd, keys)?;
     let halt = Halt::new();
     signal::watch(halt.clone())
         .map_err(|error| CliError::internal(format!("signals cannot be watched: {error}")))?;
     say_grading(&plan);
     let run = set_up(Run::builder(plan.objective.clone()), place, plan, chosen.model);
+    let run = match &fallback {
+        Some(fallback) => run.fallback_model(Arc::clone(&fallback.model)),
+        None => run,
+    };
     let checked = Box::pin(run.halt(halt).build()?.check()).await?;
     let ready = Ready {
         checked: &checked,

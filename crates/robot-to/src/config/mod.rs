@@ -47,6 +47,9 @@ pub(crate) async fn settle(matches: &ArgMatches) -> Result<Settled, CliError> {
     let (sources, layers) = if has_settings(chosen(&command, matches).0) {
         let sources = gather(&current_dir()?).await;
         let layers = layers(&sources)?;
+        let flags = Layer::of_flags(&settings(), chosen(&command, matches).1);
+        let all: Vec<Layer> = layers.iter().cloned().chain([flags]).collect();
+        trust::check_leads(&all)?;
         (sources, layers)
     } else {
         (Sources::default(), Vec::new())

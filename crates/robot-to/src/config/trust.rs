@@ -1,6 +1,9 @@
 //! What the repository's own file may not say. It comes with the repository, so it is trusted as far as the commands
 //! in it are, and no further: it must not reach the user's keys, variables, identity, or files elsewhere.
 
+use super::combine::combine;
+use super::layer::{Layer, Source};
+use super::setting::PREFIX;
 use super::{ConfigError, Setting, error::Place};
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -37,6 +40,33 @@ const ONLY_THE_USER: [(&str, &str); 9] = [
 pub(crate) fn only_the_user(key: &str) -> Option<&'static str> {
     let found = ONLY_THE_USER.iter().find(|(known, _)| *known == key);
     found.map(|(_, why)| *why)
+}
+
+/// A key and a header that the user gave go to the provider that the user chose.
+pub(super) fn check_leads(layers: &[Layer]) -> Result<(), ConfigError> {
+    let combined = combine(layers);
+    if !["api_key_env", "header"]
+        .iter()
+        .any(|key| combined.contains_key(*key))
+    {
+        return Ok(());
+    }
+    let led = ["provider", "fallback_model"].iter().find_map(|key| {
+        let chosen = combined.get(*key)?;
+        match &chosen.source {
+            Source::Repository(path) => Some((*key, Place::File(path.clone(), chosen.given.line))),
+            _ => None,
+        }
+    });
+    match led {
+        None => Ok(()),
+        Some((key, place)) => Err(ConfigError::OnlyTheUser {
+            place,
+            key: key.to_owned(),
+            variable: format!("{PREFIX}{}", key.to_uppercase()),
+            why: "your api_key_env or header would go to a provider that the repository chooses",
+        }),
+    }
 }
 
 /// What a setting of the repository's file means, or why it may not be there. A path is one below the file.

@@ -421,3 +421,32 @@ fn the_manual_has_a_page_for_each_command() {
     finished.assert_code(5);
     says(&finished, &["cannot be written"]);
 }
+
+#[test]
+fn a_repository_leads_no_key_of_the_users_to_a_provider_of_its_choice() {
+    for theirs in ["provider: xai", "fallback_model: xai/grok"] {
+        for ours in ["api_key_env: GATEWAY_KEY", "header: [\"x-auth: $GATEWAY_KEY\"]"] {
+            let mut lab = Lab::new([]);
+            lab.repo.write("robot-to.yml", format!("{theirs}\n"));
+            lab.repo.commit_all("settings");
+            user_file(&lab.env, &format!("{ours}\n"));
+            lab.env.env("GATEWAY_KEY", "gk-0123456789abcdef");
+            let refused = lab.env.run([OBJECTIVE]);
+            refused.assert_code(2);
+            says(
+                &refused,
+                &[
+                    "cannot be set by a repository",
+                    "would go to a provider that the repository chooses",
+                ],
+            );
+        }
+    }
+}
+
+#[test]
+fn a_variable_that_commands_need_is_not_taken_for_a_header() {
+    let lab = Lab::new([]);
+    let refused = lab.refuse(&["--header", "x-dir: $HOME"]);
+    says(&refused, &["HOME is a variable that every command needs"]);
+}

@@ -90,7 +90,7 @@ fn the_demo_repairs_is_refused_discards_meets_its_target_and_is_listed() {
         "--dir".as_ref(),
         kata.parent().unwrap().as_os_str(),
     ]);
-    again.assert_code(5);
+    again.assert_code(2);
     assert!(again.stderr.contains("the demo cannot begin"), "{}", again.stderr);
 }
 

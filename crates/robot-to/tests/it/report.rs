@@ -53,7 +53,7 @@ fn a_report_is_written_into_a_file_and_leaves_the_rest_alone() {
     assert_eq!(said, format!("Report:     {}\n", file.display()));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), page);
     let finished = look(&lab, &["report", "--output", "no/such/dir/x.md"]);
-    finished.assert_code(5);
+    finished.assert_code(2);
     assert_in(&finished.stderr, &["the report cannot be written to "]);
 
     let json: Value = serde_json::from_str(&seen(&lab, &["report", "--format", "json"])).unwrap();

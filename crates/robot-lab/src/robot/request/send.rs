@@ -91,7 +91,7 @@ impl<'a> Requester<'a> {
                 // It is there, and says no.
                 pass.answered();
                 self.tell(&error, None);
-                if !source.is_spare {
+                if !source.is_spare || error.kind == ModelErrorKind::Repetition {
                     return Some(error);
                 }
                 if error.kind.is_permanent() && error.kind != ModelErrorKind::BadRequest {
@@ -173,8 +173,11 @@ impl<'a> Requester<'a> {
         }
         let now = Instant::now();
         let blocked = first.limiter.blocked();
+        let end = after(*effort.since.get_or_insert(now), self.patience.max_wait);
         let soon = |blocked: &Blocked| {
-            blocked.why.announced && blocked.until.saturating_duration_since(now) <= SHORT
+            blocked.why.announced
+                && blocked.until <= end
+                && blocked.until.saturating_duration_since(now) <= SHORT
         };
         let second = second.filter(|_| !blocked.as_ref().is_some_and(soon));
         if let Some(second) = second
@@ -182,7 +185,6 @@ impl<'a> Requester<'a> {
         {
             return Ok((second, pass));
         }
-        let end = after(*effort.since.get_or_insert(now), self.patience.max_wait);
         let others = second.and_then(|second| Some((second, second.limiter.blocked()?)));
         let ours = blocked.map(|blocked| (first, blocked));
         let soonest = [ours, others].into_iter().flatten().min_by_key(|(_, b)| b.until);

@@ -44,6 +44,13 @@ pub(super) fn resolved(plan: &Plan, keys: &Keys) -> Result<Vec<(String, String)>
 /// starts the program anew, or returns.
 pub(super) fn claim(plan: &Plan, keys: &Keys) -> Result<(), CliError> {
     let names = variables(plan)?;
+    if let Some(name) = names.iter().find(|name| is_needed(name)) {
+        return Err(CliError::configuration(format!(
+            "{name} is a variable that every command needs, and what goes to the provider is hidden from them; nothing \
+             was changed"
+        ))
+        .hint("put the value into a variable of its own"));
+    }
     if let Some(name) = names.iter().find(|name| plan.env.contains(name)) {
         return Err(CliError::configuration(format!(
             "--env {name} would show to every command what goes to the provider; nothing was changed"
@@ -52,6 +59,15 @@ pub(super) fn claim(plan: &Plan, keys: &Keys) -> Result<(), CliError> {
     }
     key::take_more(keys, &names)
         .map_err(|error| CliError::configuration(format!("{error}; nothing was changed")))
+}
+
+/// Whether commands, git or this program cannot do without a variable.
+fn is_needed(name: &str) -> bool {
+    const NEEDED: [&str; 9] = [
+        "HOME", "PATH", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "PWD", "TERM",
+    ];
+    const FAMILIES: [&str; 4] = ["XDG_", "GIT_", "ROBOT_", "LC_"];
+    NEEDED.contains(&name) || FAMILIES.iter().any(|family| name.starts_with(family))
 }
 
 /// The names of the variables that a plan names for the provider.

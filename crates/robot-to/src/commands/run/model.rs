@@ -81,7 +81,10 @@ pub(super) fn of_fallback(plan: &Plan) -> Option<Plan> {
         Some((provider, name)) if provider != own => {
             model.insert("provider".into(), provider.into());
             model.insert("model".into(), name.into());
-            model.remove("base_url");
+            // What was given for the other provider is not for this one.
+            for own in ["base_url", "api_key_env", "headers"] {
+                model.remove(own);
+            }
         }
         Some((_, name)) => {
             model.insert("model".into(), name.into());
@@ -118,7 +121,8 @@ pub(in crate::commands) fn find(
         return replay::replay(plan, &cwd.join(&name));
     }
     let known = known_providers().any(|known| known == provider);
-    if name == DEFAULT_MODEL && provider != DEFAULT_PROVIDER && known {
+    let has_default = provider == DEFAULT_PROVIDER || provider == "openai-responses";
+    if name == DEFAULT_MODEL && !has_default && known {
         return Err(CliError::configuration(format!(
             "no model is named, and {provider} does not have the default one; nothing was changed"
         ))
@@ -235,8 +239,12 @@ mod tests {
             ),
             ("openai", "script/night.yaml", "script", "night.yaml", false),
         ] {
+            let model_of_plan = json!({
+                "provider": own, "model": "m", "base_url": "http://127.0.0.1:1", "fallback_model": named,
+                "api_key_env": "KEY", "headers": ["x: y"],
+            });
             let plan = Plan {
-                model: json!({ "provider": own, "model": "m", "base_url": "http://127.0.0.1:1", "fallback_model": named }),
+                model: model_of_plan,
                 ..Plan::default()
             };
             let made = of_fallback(&plan).unwrap().model;
@@ -245,7 +253,9 @@ mod tests {
                 (&json!(provider), &json!(model)),
                 "{named}"
             );
-            assert_eq!(made.get("base_url").is_some(), keeps_the_address, "{named}");
+            for own in ["base_url", "api_key_env", "headers"] {
+                assert_eq!(made.get(own).is_some(), keeps_the_address, "{named}: {own}");
+            }
         }
         assert_eq!(of_fallback(&Plan::default()), None);
     }

@@ -7,8 +7,9 @@ use super::user::{User, WRITTEN};
 use super::{Peer, peer};
 use serde_json::{Value, json};
 
-const PEERS: [Peer; 3] = [
+const PEERS: [Peer; 4] = [
     peer("openai", "gpt-4o", "/v1"),
+    peer("openai-responses", "gpt-4o", "/v1"),
     peer("anthropic", "claude-sonnet-4-5", "/anthropic"),
     peer("gemini", "gemini-2.5-pro", "/gemini"),
 ];
@@ -110,7 +111,7 @@ fn the_models_of_each_provider_are_listed() {
     let server = llmock();
     for (peer, model) in PEERS
         .into_iter()
-        .zip(["gpt-4o", "claude-sonnet-4-6", "gemini-2.5-pro"])
+        .zip(["gpt-4o", "gpt-4o", "claude-sonnet-4-6", "gemini-2.5-pro"])
     {
         let listed = User::new().models(peer, &server.url());
         assert!(
