@@ -29,11 +29,11 @@ fn main() {
         .find(|argument| !argument.starts_with('-'));
     let read = ("read", json!({ "path": "a.txt" }));
     let bash = ("bash", json!({ "command": "true" }));
-    let (first, bare) = against(&read, |dir, port| robot_to(dir, port));
+    let (first, bare) = against(&read, robot_to);
     report("robot-to, read", &first);
     let seen = bare_client(&bare, &read);
     report("a bare client, the same bytes", &seen);
-    let (shell, _) = against(&bash, |dir, port| robot_to(dir, port));
+    let (shell, _) = against(&bash, robot_to);
     report("robot-to, bash true", &shell);
     if let Some(codex) = codex {
         let (theirs, _) = against(&bash, |dir, port| run_codex(&codex, dir, port));

@@ -153,7 +153,10 @@ impl Speaker {
         let address = connection::address(&written.url);
         let mut recorder = self.watched.begin(&address, &body, &self.reporter);
         let response = match &self.playback {
-            Some(playback) => Body::Recorded(Some(playback.answer(&body, &self.reporter)?)),
+            Some(playback) => {
+                let answer = playback.answer(&body, &self.reporter).map_err(|ended| *ended)?;
+                Body::Recorded(Some(answer))
+            }
             None => {
                 let url = written.url.clone();
                 let sent = self.connection.send(url, body, &self.reporter, &mut recorder);

@@ -36,7 +36,7 @@ impl Playback {
     }
 
     /// The body of the answer that a request got then, or why it got none.
-    pub(crate) fn answer(&self, body: &str, reporter: &Reporter) -> Result<String, Ended> {
+    pub(crate) fn answer(&self, body: &str, reporter: &Reporter) -> Result<String, Box<Ended>> {
         let mut state = self.state();
         let Some(recorded) = self.exchanges.get(state.next) else {
             let n = self.exchanges.len();
@@ -53,9 +53,8 @@ impl Playback {
         }
         state.next += 1;
         let Some(status) = recorded.status else {
-            return Err(reporter
-                .other(ModelErrorKind::Network, "no answer, as it was recorded")
-                .into());
+            let error = reporter.other(ModelErrorKind::Network, "no answer, as it was recorded");
+            return Err(Box::new(error.into()));
         };
         if (200..300).contains(&status) {
             return Ok(recorded.answer.clone());
@@ -64,10 +63,10 @@ impl Playback {
             let found = recorded.headers.iter().find(|(known, _)| known == name);
             found.map(|(_, value)| value.as_str())
         };
-        Err(Ended {
+        Err(Box::new(Ended {
             said: Some(recorded.answer.clone()),
             ..reporter.status(status, header, &recorded.answer).into()
-        })
+        }))
     }
 
     /// A reply in the words of this run: its directories, its commits. Texts that came in pieces are made whole, since a
@@ -94,9 +93,9 @@ impl Playback {
     }
 }
 
-fn refused(why: String) -> Ended {
+fn refused(why: String) -> Box<Ended> {
     let message = format!("{why}; nothing was sent, and the recording is as it was");
-    ModelError::new(ModelErrorKind::BadRequest, message).into()
+    Box::new(ModelError::new(ModelErrorKind::BadRequest, message).into())
 }
 
 fn joined(events: Vec<Result<ModelEvent, ModelError>>) -> Vec<Result<ModelEvent, ModelError>> {
