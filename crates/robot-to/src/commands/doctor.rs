@@ -1,8 +1,10 @@
 //! `robot-to doctor`: looks at everything that a run needs, and says what mends it. It changes nothing.
 
+mod ask;
+
 use super::current_dir;
 use super::look::{flags, print, style};
-use super::run::state_dir;
+use super::run::{claim, state_dir};
 use crate::args::DoctorArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -30,6 +32,9 @@ const MAX_DEAD: usize = 20;
 /// Looks, prints, and fails when no run could begin.
 pub(crate) async fn run(args: &DoctorArgs, keys: &Keys) -> Result<Exit, CliError> {
     let cwd = current_dir()?;
+    if args.ask {
+        claim(&args.plan(), keys)?;
+    }
     let host = HostEnv::new(std::env::vars_os());
     let mut findings = Vec::new();
     let mut top = None;
@@ -67,7 +72,7 @@ pub(crate) async fn run(args: &DoctorArgs, keys: &Keys) -> Result<Exit, CliError
         let flags = flags(&args.places.run_dir, args.places.work_dir.as_deref());
         findings.extend(dead_runs(&top.join(&args.places.run_dir), root, &flags));
     }
-    if let Some(url) = &args.base_url {
+    if let Some(url) = args.base_url.as_ref().filter(|_| !args.ask) {
         findings.push(match reach(url, REACH_TIME).await {
             Ok(status) => Finding::ok("server", format!("it answers (HTTP {status})")),
             Err(error) => Finding::fail(
@@ -76,6 +81,9 @@ pub(crate) async fn run(args: &DoctorArgs, keys: &Keys) -> Result<Exit, CliError
                 "start the server, or correct the address; it usually ends in /v1",
             ),
         });
+    }
+    if args.ask {
+        findings.extend(Box::pin(ask::ask(&args.plan(), &cwd, keys)).await);
     }
     let style = style();
     for finding in &findings {

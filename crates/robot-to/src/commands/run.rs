@@ -61,7 +61,12 @@ pub(crate) async fn run(
 pub(super) fn claim_for(args: &RunArgs, keys: &Keys) -> Result<(), CliError> {
     let mut plan = Plan::default();
     args.apply(&mut plan, &|_| true);
-    headers::claim(&plan, keys)
+    claim(&plan, keys)
+}
+
+/// The same of a plan.
+pub(super) fn claim(plan: &Plan, keys: &Keys) -> Result<(), CliError> {
+    headers::claim(plan, keys)
 }
 
 /// Says what takes the time before the first line.

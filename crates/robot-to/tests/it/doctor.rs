@@ -2,8 +2,8 @@
 
 use std::io::{Read as _, Write as _};
 
-use serde_json::Value;
-use testkit::{Finished, Reply, Signal, TestEnvironment, TestRepo};
+use serde_json::{Value, json};
+use testkit::{Call, Finished, Reply, Signal, TestEnvironment, TestRepo};
 
 use crate::attempts::{assert_in, run_id};
 use crate::checks::{no_process_is_left, the_key_is_nowhere};
@@ -164,4 +164,76 @@ fn what_dead_runs_left_is_named_with_the_command_that_cleans() {
     );
     lab.env.run(["clean", &id]).assert_code(0);
     assert_in(&doctor(&lab, &[]).stdout, &["ok    runs         none yet\n"]);
+}
+
+/// Asks the model of a lab, and gives what was found of it, as `what: level`.
+fn asked(replies: Vec<Reply>) -> (Vec<String>, Finished) {
+    let lab = Lab::new(replies);
+    let url = lab.server.base_url();
+    let finished = doctor(
+        &lab,
+        &["--ask", "--json", "--model", "test-model", "--base-url", &url],
+    );
+    let lines = finished.stdout.lines();
+    let all = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let of_model = ["model", "tools", "stream", "usage", "window"];
+    let found = all
+        .map(|finding| {
+            format!(
+                "{}: {}",
+                finding["what"].as_str().unwrap(),
+                finding["level"].as_str().unwrap()
+            )
+        })
+        .filter(|line| of_model.iter().any(|what| line.starts_with(&format!("{what}:"))))
+        .collect();
+    (found, finished)
+}
+
+#[test]
+fn the_model_is_asked_for_a_call_and_what_a_run_would_have_of_it_is_said() {
+    let echo = || Call::new("echo", json!({ "word": "ready" }));
+    let text = r#"{"name": "echo", "arguments": {"word": "ready"}}"#;
+    for (reply, expected) in [
+        (
+            Reply::calls([echo()]).with_text("I call the tool now."),
+            &["model: ok", "tools: ok", "stream: ok", "window: warn"][..],
+        ),
+        (
+            Reply::calls([echo()]).no_usage(),
+            &["model: ok", "tools: ok", "usage: warn", "window: warn"],
+        ),
+        (
+            Reply::calls([Call::new("Echo", json!({ "word": "ready" }))]),
+            &["model: ok", "tools: warn", "window: warn"],
+        ),
+        (
+            Reply::calls([Call::new("echo", json!({ "word": "steady" }))]),
+            &["model: ok", "tools: warn", "window: warn"],
+        ),
+        (
+            Reply::text(text),
+            &["model: ok", "tools: warn", "stream: ok", "window: warn"],
+        ),
+        (
+            Reply::text("I would rather not."),
+            &["model: ok", "tools: warn", "stream: ok", "window: warn"],
+        ),
+    ] {
+        let (found, finished) = asked(vec![reply]);
+        finished.assert_code(0);
+        assert_eq!(found, expected, "{}", finished.stdout);
+    }
+}
+
+#[test]
+fn a_model_that_cannot_be_asked_fails_the_doctor() {
+    let (found, finished) = asked(vec![Reply::status(401)]);
+    finished.assert_code(2);
+    assert_eq!(found, ["model: fail"], "{}", finished.stdout);
+    let mut lab = Lab::new([]);
+    lab.env.env_remove("OPENAI_API_KEY");
+    let none = lab.env.run(["doctor", "--ask"]);
+    none.assert_code(2);
+    assert_in(&none.stdout, &["the variable OPENAI_API_KEY is not set"]);
 }

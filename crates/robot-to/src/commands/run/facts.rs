@@ -42,6 +42,11 @@ pub(in crate::commands) fn fill_fallback(plan: &mut Plan, id: &ModelId) {
     }
 }
 
+/// How much a model can read at once, in tokens, where that is known.
+pub(in crate::commands) fn window(plan: &Plan, id: &ModelId) -> Option<u64> {
+    known(plan, id).facts.context_window
+}
+
 fn known(plan: &Plan, id: &ModelId) -> Known {
     let provider = plan.model.get("provider").and_then(Value::as_str);
     let free = |facts: ModelFacts| Known {
