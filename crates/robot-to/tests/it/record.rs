@@ -74,6 +74,12 @@ fn a_recording_replaces_no_file_and_needs_a_wire() {
     let refused = lab.refuse(&["--record", "taken.jsonl"]);
     assert!(refused.stderr.contains("is there already"), "{}", refused.stderr);
     assert_eq!(text_of(&lab.repo.path().join("taken.jsonl")), "mine");
+    let nowhere = lab.refuse(&["--record", "no/such/place.jsonl"]);
+    assert!(
+        nowhere.stderr.contains("there is no directory"),
+        "{}",
+        nowhere.stderr
+    );
     let none = lab
         .env
         .run([OBJECTIVE, "--provider", "replay", "--model", "taken.jsonl"]);

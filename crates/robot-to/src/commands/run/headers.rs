@@ -9,6 +9,15 @@ use robot_lab_providers::names_a_secret;
 use robot_lab_to::settings::Plan;
 use serde_json::Value;
 
+/// Headers that say how a request is sent, and no more.
+const OURS: [&str; 6] = [
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "host",
+    "transfer-encoding",
+];
 /// So many letters and digits in a row are taken for a secret, when both are among them.
 const LONG: usize = 20;
 
@@ -112,12 +121,21 @@ fn header(text: &str) -> Result<Header<'_>, CliError> {
             CliError::configuration("a header is no name with a value; nothing was changed")
                 .hint("write it like --header 'x-title: nightly' or --header 'x-key: $MY_KEY'")
         })?;
+    if OURS.contains(&name.to_ascii_lowercase().as_str()) {
+        return Err(CliError::configuration(format!(
+            "the header {name} is a part of how a request is sent, and cannot be set; nothing was changed"
+        )));
+    }
+    let scheme = value.to_ascii_lowercase();
+    let is_credential = ["bearer ", "basic "]
+        .iter()
+        .any(|scheme_of| scheme.starts_with(scheme_of));
     let from_variable = pieces(value).any(|piece| matches!(piece, Piece::Variable(_)));
     let texts = pieces(value).filter_map(|piece| match piece {
         Piece::Text(text) => Some(text),
         Piece::Variable(_) => None,
     });
-    if (names_a_secret(name) && !from_variable) || texts.into_iter().any(looks_secret) {
+    if ((names_a_secret(name) || is_credential) && !from_variable) || texts.into_iter().any(looks_secret) {
         return Err(CliError::configuration(format!(
             "the value of the header {name} may be a secret, and settings are written into the log; nothing was changed"
         ))

@@ -64,6 +64,13 @@ fn recorder(file: &Path, plan: &Plan, place: &Place) -> Result<Recorder, CliErro
         ))
         .hint("name another one: --record FILE"));
     }
+    if !file.parent().is_some_and(Path::is_dir) {
+        return Err(CliError::configuration(format!(
+            "there is no directory for the recording {}; nothing was changed",
+            file.display()
+        ))
+        .hint("make it, or name another place: --record FILE"));
+    }
     let redactor = Redactor::new(place.secrets.clone());
     let path = file.to_owned();
     let open = move || {

@@ -19,6 +19,8 @@ fn llmock() -> Server {
     Server::start(|port| {
         let mut command = Command::new(program);
         command.args(["serve", "--port", &port.to_string()]);
+        // Slow enough that it notices, before all is sent, that nobody reads any more: it judges by that.
+        command.args(["--stream-chunk-delay-ms", "30"]);
         command.stderr(std::process::Stdio::null());
         command
     })
