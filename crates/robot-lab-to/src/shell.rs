@@ -37,12 +37,16 @@ impl Shell {
         stderr: Stderr,
         cancel: &CancellationToken,
     ) -> Result<Output, ExecError> {
-        let command = Command::new(&self.program, dir)
+        let command = self.command(script, dir, timeout, stderr);
+        self.exec.run(&command, cancel).await
+    }
+
+    fn command(&self, script: &str, dir: &Path, timeout: Duration, stderr: Stderr) -> Command {
+        Command::new(&self.program, dir)
             .args(["-c", script])
             .env(self.env.clone())
             .timeout(timeout)
-            .capture(Capture::new(KEEP, KEEP).stderr(stderr));
-        self.exec.run(&command, cancel).await
+            .capture(Capture::new(KEEP, KEEP).stderr(stderr))
     }
 
     /// Runs `script` on a file, which is its `$1`, as [`run`](Self::run) does.
@@ -55,13 +59,8 @@ impl Shell {
         stderr: Stderr,
         cancel: &CancellationToken,
     ) -> Result<Output, ExecError> {
-        let command = Command::new(&self.program, dir)
-            .args(["-c", script])
-            .args([&self.program])
-            .args([file])
-            .env(self.env.clone())
-            .timeout(timeout)
-            .capture(Capture::new(KEEP, KEEP).stderr(stderr));
+        let command = self.command(script, dir, timeout, stderr);
+        let command = command.args([&self.program]).args([file]);
         self.exec.run(&command, cancel).await
     }
 

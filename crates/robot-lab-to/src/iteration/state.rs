@@ -144,7 +144,9 @@ impl RunState {
 
     /// Takes one record in. Records that announce or observe change nothing but the step.
     pub fn apply(&mut self, record: &Record) {
-        if let Some((start, before)) = self.since {
+        // No time of the run passes between two processes.
+        let resumes = matches!(record.event, Event::RunResumed { .. });
+        if let Some((start, before)) = self.since.filter(|_| !resumes) {
             let here = record.ts.as_millisecond().saturating_sub(start.as_millisecond());
             self.elapsed_ms = before
                 .saturating_add(u64::try_from(here).unwrap_or(0))
@@ -479,5 +481,51 @@ impl RunState {
         {
             change(candidate);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_time_of_a_run_passes_between_two_processes() {
+        let mut state = RunState::default();
+        let mut at = |ts: &str, event| {
+            state.apply(&Record {
+                seq: 1,
+                ts: ts.parse().unwrap(),
+                iteration: 0,
+                event,
+            });
+            state.elapsed_ms
+        };
+        let oid = |digit: &str| digit.repeat(40).parse::<Oid>().unwrap();
+        let notice = || Event::Notice { message: "m".into() };
+        let resumed = || Event::RunResumed {
+            run_id: "r".into(),
+            branch: "b".into(),
+            model: "m".into(),
+            hooks: vec![],
+            carried_lost: false,
+            plan: Box::default(),
+        };
+        let started = Event::RunStarted {
+            version: 1,
+            run_id: "r".into(),
+            objective: "x".into(),
+            branch: "b".into(),
+            base: oid("1"),
+            base_tree: oid("2"),
+            model: "m".into(),
+            eval: "code".into(),
+            hooks: vec![],
+            plan: Box::default(),
+        };
+        assert_eq!(at("2026-12-01T01:00:00Z", started), 0);
+        assert_eq!(at("2026-12-01T01:00:02Z", notice()), 2_000);
+        assert_eq!(at("2026-12-01T09:00:00Z", resumed()), 2_000);
+        assert_eq!(at("2026-12-01T09:00:03Z", notice()), 5_000);
+        assert_eq!(at("2026-12-02T09:00:00Z", resumed()), 5_000);
     }
 }
