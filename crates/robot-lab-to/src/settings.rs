@@ -96,6 +96,9 @@ pub struct Plan {
     pub local_guards: bool,
     /// Whether, of these guards, the one that keeps files from being written over is among them.
     pub write_guard: bool,
+    /// Whether robots are given one rule of the objective at a time, with the files that it is about, as weak models
+    /// need it. The guards go with it.
+    pub small_steps: bool,
     /// The command that checks a file after a robot changed it, with `{file}` in its place.
     pub lint: Option<String>,
     /// Tool calls of one iteration.
@@ -147,6 +150,7 @@ impl Default for Plan {
             tools: true,
             local_guards: false,
             write_guard: true,
+            small_steps: false,
             lint: None,
             max_tool_calls: robot_lab::robot::DEFAULT_MAX_TOOL_CALLS,
             max_retries: 2,
@@ -173,6 +177,11 @@ impl Plan {
             objective: objective.into(),
             ..Self::default()
         }
+    }
+
+    /// Whether robots are guarded and told as weak models need it.
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.local_guards || self.small_steps
     }
 
     /// Whether candidates have a value: by the measure command, or by an eval that may give one.

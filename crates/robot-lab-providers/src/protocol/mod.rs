@@ -48,7 +48,7 @@ pub(crate) enum Protocol {
 pub(crate) struct Options {
     /// The length of the context to ask for, which only Ollama takes.
     pub(crate) num_ctx: u32,
-    /// How much chance there is in what the model says; its own choice when `None`.
+    /// How much chance there is in what the model says, for requests that say nothing of it; its own choice when `None`.
     pub(crate) temperature: Option<f64>,
     /// The most tokens of a reply, for requests that say nothing of it.
     pub(crate) max_output_tokens: Option<u32>,
@@ -71,6 +71,11 @@ impl Options {
     fn limit(&self, request: &ModelRequest) -> Option<u32> {
         let asked = request.max_output_tokens.or(self.max_output_tokens)?;
         Some(self.at_most(asked))
+    }
+
+    /// The temperature of the reply to this request.
+    fn temperature(&self, request: &ModelRequest) -> Option<f64> {
+        request.temperature.or(self.temperature)
     }
 
     fn at_most(&self, limit: u32) -> u32 {

@@ -293,6 +293,7 @@ async fn the_request_has_all_that_the_model_should_see() {
             parameters: parameters.clone(),
         }],
         max_output_tokens: Some(99),
+        temperature: None,
     };
     send(&model, request).await.whole();
 

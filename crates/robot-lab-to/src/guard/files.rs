@@ -39,6 +39,17 @@ impl Files {
         lock(&self.known).contains(path)
     }
 
+    /// Bytes of the largest file that it knows.
+    pub(super) fn largest_known(&self) -> usize {
+        let sizes = lock(&self.known)
+            .iter()
+            .filter_map(|path| self.root.size(path))
+            .max();
+        sizes
+            .and_then(|size| usize::try_from(size).ok())
+            .unwrap_or_default()
+    }
+
     pub(super) fn made(&self, path: PathBuf) {
         lock(&self.made).insert(path);
     }

@@ -17,13 +17,16 @@ const MAX_ANSWERS: usize = 1_000;
 pub(crate) struct Quality {
     events: Arc<dyn EventSink>,
     answers: Mutex<BTreeSet<u64>>,
+    /// Whether it answers with whole files, so that no tool is to be named to it, and two files may be the same.
+    whole: bool,
 }
 
 impl Quality {
-    pub(crate) fn new(events: Arc<dyn EventSink>) -> Self {
+    pub(crate) fn new(events: Arc<dyn EventSink>, whole: bool) -> Self {
         Self {
             events,
             answers: Mutex::default(),
+            whole,
         }
     }
 
@@ -39,7 +42,7 @@ impl Quality {
     /// Whether an answer without calls was given before, word for word. Calls are another guard's matter.
     fn is_repeated(&self, reply: &ModelReply) -> bool {
         let text = reply.message.text();
-        if reply.message.calls().next().is_some() || text.trim().is_empty() {
+        if self.whole || reply.message.calls().next().is_some() || text.trim().is_empty() {
             return false;
         }
         let mut hasher = DefaultHasher::new();
@@ -77,7 +80,7 @@ impl Hook for Quality {
                 retry_in: Some(std::time::Duration::ZERO),
             });
         }
-        let again = next.run(steered(request)).await;
+        let again = next.run(steered(request, self.whole)).await;
         match self.wrong(&again) {
             Some(why) => Err(ModelError::new(
                 ModelErrorKind::Repetition,
@@ -88,16 +91,21 @@ impl Hook for Quality {
     }
 }
 
-/// The request with a word at its end. It is said to this request alone.
-fn steered(mut request: ModelRequest) -> ModelRequest {
+/// The request with a word at its end, and with some chance in the answer: at a temperature of 0 a model would say the
+/// same again. It is said to this request alone.
+fn steered(mut request: ModelRequest, whole: bool) -> ModelRequest {
     const WORD: &str = "Do not repeat what was said. Do the next step now: call one tool. If there is nothing left to \
                         do, call `submit_iteration_result`.";
+    const WHOLE: &str = "That was tried before. Do it in another way.";
+    const WARM: f64 = 0.8;
+    let word = if whole { WHOLE } else { WORD };
+    request.temperature = Some(WARM);
     match request.messages.last_mut() {
         Some(Message::User { text }) => {
             text.push_str("\n\n");
-            text.push_str(WORD);
+            text.push_str(word);
         }
-        _ => request.messages.push(Message::User { text: WORD.into() }),
+        _ => request.messages.push(Message::User { text: word.into() }),
     }
     request
 }

@@ -74,6 +74,19 @@ pub struct Situation<'a> {
     pub score: Option<Standing>,
 }
 
+/// What a robot in small steps is told.
+#[derive(Clone, Debug)]
+pub struct StepFacts<'a> {
+    /// The rule.
+    pub rule: &'a str,
+    /// The files that it is about, which are answered with whole; none where they are too large.
+    pub files: Vec<(&'a Path, &'a str)>,
+    /// What the verify command prints, where it fails.
+    pub failing: Option<&'a str>,
+    /// Why the last answer was not taken.
+    pub refused: Option<&'a str>,
+}
+
 /// How a measured run stands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
@@ -110,6 +123,8 @@ impl Prompts {
         for (name, source) in [
             ("system", include_str!("templates/system.md.j2")),
             ("small", include_str!("templates/small.md.j2")),
+            ("steps", include_str!("templates/steps.md.j2")),
+            ("step", include_str!("templates/step.md.j2")),
             ("iteration", include_str!("templates/iteration.md.j2")),
             ("nudge", include_str!("templates/nudge.md.j2")),
             ("order", include_str!("templates/order.md.j2")),
@@ -163,6 +178,26 @@ impl Prompts {
                     since_improvement => score.since_improvement,
                     committed => score.committed,
                 }),
+            },
+        )
+    }
+
+    /// The system prompt of a robot in small steps.
+    pub fn steps(&self, instructions: Option<&str>) -> Result<String, PromptError> {
+        let instructions = instructions.map(|text| head_and_tail(text, MAX_INSTRUCTIONS));
+        self.render("steps", context! { instructions })
+    }
+
+    /// What a robot in small steps is told.
+    pub fn step(&self, facts: &StepFacts<'_>) -> Result<String, PromptError> {
+        let file = |&(path, text): &(&Path, &str)| context! { path => path.display().to_string(), text };
+        self.render(
+            "step",
+            context! {
+                rule => shown(facts.rule),
+                files => facts.files.iter().map(file).collect::<Vec<_>>(),
+                failing => facts.failing.map(shown),
+                refused => facts.refused.map(short),
             },
         )
     }

@@ -178,6 +178,37 @@ fn case_176_the_prompt_of_iteration_1000_is_as_long_as_that_of_iteration_200() {
 }
 
 #[test]
+fn a_step_is_told_in_few_words() {
+    let prompts = Prompts::new().unwrap();
+    let system = prompts.steps(Some("Use tabs.")).unwrap();
+    let step = prompts
+        .step(&StepFacts {
+            rule: "Make it return the text in lower case.",
+            files: vec![(Path::new("slug.py"), "def slug(text):\n    return text\n")],
+            failing: Some("slug('A') returned 'A'"),
+            refused: Some("Keep `slug`, which is still used."),
+        })
+        .unwrap();
+    let by_tools = StepFacts {
+        rule: "Shorten it.",
+        files: vec![],
+        failing: None,
+        refused: None,
+    };
+    let by_tools = prompts.step(&by_tools).unwrap();
+    insta::assert_snapshot!("steps", format!("{system}\n=====\n{step}\n=====\n{by_tools}"));
+    let huge = "x".repeat(1 << 20);
+    let facts = StepFacts {
+        rule: &huge,
+        files: vec![],
+        failing: Some(&huge),
+        refused: Some(&huge),
+    };
+    assert!(prompts.step(&facts).unwrap().len() < 2 * (TEXT_BUDGET + CUT) + TEMPLATE);
+    assert!(prompts.steps(Some(&huge)).unwrap().len() < MAX_INSTRUCTIONS + CUT + TEMPLATE);
+}
+
+#[test]
 fn a_score_says_nothing_that_a_prompt_could_not_bound() {
     let huge = "x".repeat(1 << 20);
     let score = Score {

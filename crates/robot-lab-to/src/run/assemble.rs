@@ -7,12 +7,12 @@ use crate::commit_message::CommitFormat;
 use crate::eval::EvalRegistry;
 use crate::event::Event;
 use crate::git_hooks::GitHooks;
-use crate::guard::{Guards, Locked};
+use crate::guard::{Early, Guards, Locked};
 use crate::log::{Journal, Observer};
 use crate::prompt::{Facts, Project, Prompts};
 use crate::settings::{Place, Plan};
 use crate::shell::{Shell, find_bash};
-use crate::worker::{Extras, RobotWorker, Worker};
+use crate::worker::{Extras, RobotWorker, Steps, Worker};
 use crate::workspace::{Branch, Checkout, Ledger, Oid, RunRepo, UserHooks, ZoneError};
 use crate::world::{CacheState, Furnished, Furnishing, RealWorld, Waits};
 use jiff::Timestamp;
@@ -116,6 +116,7 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
     {
         journal.note(Event::Notice { message });
     }
+    let prompts = Arc::new(Prompts::new()?);
     let bash = find_bash(&place.host).map_or_else(|| "/bin/sh".into(), PathBuf::into_os_string);
     let worker: Arc<dyn Worker> = Arc::new(RobotWorker {
         model: with.model,
@@ -132,9 +133,26 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         conventional: plan.policy.commit_format == CommitFormat::Conventional,
         builtin: plan.tools,
         guards: Guards {
-            local: plan.local_guards,
+            local: plan.is_guarded(),
             write: plan.write_guard,
             lint: plan.lint.clone(),
+            early: plan
+                .verify_command
+                .clone()
+                .filter(|_| plan.is_guarded())
+                .map(|command| Early {
+                    command,
+                    objective: plan.objective.clone(),
+                }),
+        },
+        steps: if plan.small_steps {
+            Some(Steps {
+                objective: plan.objective.clone(),
+                system: prompts.steps(plan.instructions.as_deref())?,
+                prompts: Arc::clone(&prompts),
+            })
+        } else {
+            None
         },
         extras: with.extras,
     });
@@ -167,7 +185,6 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
     let project = Project::read(&zones, &base, &files, plan.instructions.as_deref(), id.as_str())
         .await
         .map_err(ZoneError::from)?;
-    let prompts = Prompts::new()?;
     let system = prompts.system(&Facts {
         objective: &plan.objective,
         verify_command: plan.verify_command.as_deref(),
@@ -180,7 +197,7 @@ pub(super) async fn assemble(parts: Parts) -> Result<RealWorld, StartError> {
         locked: &protected,
         conventional: plan.policy.commit_format == CommitFormat::Conventional,
         project: &project,
-        small: plan.local_guards,
+        small: plan.is_guarded(),
     })?;
     let state = journal.state();
     let file = RunFile {

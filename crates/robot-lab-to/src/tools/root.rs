@@ -102,7 +102,7 @@ impl Root {
     }
 
     /// Writes a whole file, making its directories; an existing file keeps its mode.
-    pub(super) fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), String> {
+    pub(crate) fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), String> {
         let say = |error: io::Error| explain(path, &error);
         match self.dir.metadata(path) {
             Ok(metadata) if !metadata.is_file() => {
@@ -123,6 +123,16 @@ impl Root {
         options.write(true).create(true).truncate(true);
         let mut file = self.dir.open_with(path, &options).map_err(say)?;
         io::Write::write_all(&mut file, bytes).map_err(say)
+    }
+
+    /// Removes a file.
+    pub(crate) fn remove(&self, path: &Path) -> Result<(), String> {
+        self.dir.remove_file(path).map_err(|error| explain(path, &error))
+    }
+
+    /// Bytes of a file that is there.
+    pub(crate) fn size(&self, path: &Path) -> Option<u64> {
+        self.dir.metadata(path).ok().map(|metadata| metadata.len())
     }
 
     /// Whether something is there.

@@ -25,7 +25,8 @@ impl Submissions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn put(&self, submission: Submission) {
+    /// Puts one there in the robot's place.
+    pub(crate) fn put(&self, submission: Submission) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(submission);
     }
 }

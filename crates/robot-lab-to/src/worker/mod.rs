@@ -2,10 +2,12 @@
 
 mod extras;
 mod robot;
+mod steps;
 mod submit_only;
 
 pub use extras::{Extras, RobotCx};
 pub use robot::RobotWorker;
+pub use steps::Steps;
 
 use crate::guard::Locked;
 use crate::iteration::{StopKind, StopReason, TurnEnd};
@@ -34,6 +36,10 @@ pub struct Seat {
     pub checkpoints: PathBuf,
     /// What robots may not change.
     pub locked: Arc<Locked>,
+    /// The files that are there, for robots that are shown some; empty for others.
+    pub files: Vec<PathBuf>,
+    /// What the verify command says before any work, where it fails.
+    pub failing: Option<String>,
 }
 
 /// Makes candidates.

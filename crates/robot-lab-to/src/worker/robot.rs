@@ -1,11 +1,13 @@
 //! Our own robot as a worker: a fresh one, with fresh tools and hooks, for each candidate.
 
+use super::steps::{SharedStep, StepsSession, WholeFiles};
 use super::submit_only::SubmitOnly;
-use super::{Extras, RobotCx, Seat, Session, Worker, WorkerError};
+use super::{Extras, RobotCx, Seat, Session, Steps, Worker, WorkerError};
 use crate::clock::Clock;
 use crate::eval::panic_said;
 use crate::guard::{
-    Checkpoints, Files, GraderLock, Guards, Lint, Quality, ReadBeforeEdit, Repeats, WriteGuard,
+    AnswerLimit, Checkpoints, EarlyCheck, Files, GraderLock, Guards, Lint, Quality, ReadBeforeEdit, Repeats,
+    StopAtGreen, WriteGuard,
 };
 use crate::iteration::{StopKind, StopReason, TurnEnd};
 use crate::shell::Shell;
@@ -44,23 +46,28 @@ pub struct RobotWorker {
     pub builtin: bool,
     /// What it is guarded by.
     pub guards: Guards,
+    /// Whether it works in small steps, and how.
+    pub steps: Option<Steps>,
     /// What the program adds.
     pub extras: Extras,
 }
 
 impl RobotWorker {
-    /// The guards around its tools, the outermost first.
-    fn hooks(&self, seat: &Seat, root: &Arc<Root>) -> Vec<Arc<dyn Hook>> {
+    /// The guards around its tools, the outermost first. One that answers with whole files may write them.
+    fn hooks(&self, seat: &Seat, root: &Arc<Root>, whole: bool) -> Vec<Arc<dyn Hook>> {
         let mut hooks: Vec<Arc<dyn Hook>> = vec![Arc::new(GraderLock {
             root: Arc::clone(root),
             locked: Arc::clone(&seat.locked),
         })];
         let files = Arc::new(Files::new(Arc::clone(root)));
-        let Guards { local, write, lint } = &self.guards;
+        let Guards {
+            local, write, lint, ..
+        } = &self.guards;
         if *local {
-            hooks.push(Arc::new(Quality::new(Arc::clone(&seat.events))));
+            hooks.push(Arc::new(Quality::new(Arc::clone(&seat.events), whole)));
         }
-        if *local && self.builtin {
+        if *local && self.builtin && !whole {
+            hooks.push(Arc::new(AnswerLimit(Arc::clone(&files))));
             if *write {
                 hooks.push(Arc::new(WriteGuard(Arc::clone(&files))));
             }
@@ -132,21 +139,86 @@ impl Worker for RobotWorker {
         for tool in own_tools {
             tools.add(tool)?;
         }
+        let early = self.guards.early.as_ref().filter(|_| self.builtin);
+        let check = early.map(|early| {
+            let (shell, failing) = (self.shell.clone(), seat.failing.clone());
+            Arc::new(EarlyCheck::new(
+                shell,
+                early.command.clone(),
+                work_dir.clone(),
+                failing,
+            ))
+        });
+        let of = Of {
+            root: &root,
+            tools: &tools,
+            own: &own_hooks,
+            submissions: &submissions,
+        };
+        let mut with_tools: Vec<Arc<dyn Hook>> = Vec::new();
+        if let (Some(check), Some(early), None) = (&check, early, &self.steps) {
+            let (check, objective) = (Arc::clone(check), early.objective.clone());
+            with_tools.push(Arc::new(StopAtGreen::new(check, submissions.clone(), objective)));
+        }
+        let tools = self.session(system, &seat, &of, with_tools, false);
+        let Some(steps) = &self.steps else {
+            return Ok(Box::new(tools));
+        };
+        let step = SharedStep::default();
+        let whole_files = Arc::new(WholeFiles {
+            step: Arc::clone(&step),
+            root: Arc::clone(&root),
+            workspace: seat.workspace.clone(),
+            work_dir: work_dir.clone(),
+        });
+        Ok(Box::new(StepsSession {
+            steps: steps.clone(),
+            whole: self.session(&steps.system, &seat, &of, vec![whole_files], true),
+            tools,
+            step,
+            root,
+            files: seat.files,
+            check,
+            failing: seat.failing,
+            begun: false,
+            changed: false,
+        }))
+    }
+}
+
+/// What the robots of one seat have in common.
+struct Of<'a> {
+    root: &'a Arc<Root>,
+    tools: &'a Toolset,
+    own: &'a [Arc<dyn Hook>],
+    submissions: &'a Submissions,
+}
+
+impl RobotWorker {
+    /// A robot in its seat. `first` are the hooks around all others but the program's.
+    fn session(
+        &self,
+        system: &str,
+        seat: &Seat,
+        of: &Of<'_>,
+        first: Vec<Arc<dyn Hook>>,
+        whole: bool,
+    ) -> RobotSession {
         let gate = Arc::new(SubmitOnly::default());
-        let builder = Robot::builder("robot-to", Arc::clone(&self.model))
+        let robot = Robot::builder("robot-to", Arc::clone(&self.model))
             .system(system)
-            .tools(tools);
-        let builder = own_hooks
-            .into_iter()
-            .fold(builder, RobotBuilder::hook)
+            .tools(of.tools.clone());
+        let own = of.own.iter().cloned().chain(first);
+        let robot = own
+            .fold(robot, RobotBuilder::hook)
             .hook(Arc::new(Repeats::default()))
             .hook(Arc::clone(&gate) as Arc<dyn Hook>);
         let robot = self
-            .hooks(&seat, &root)
+            .hooks(seat, of.root, whole)
             .into_iter()
-            .fold(builder, RobotBuilder::hook)
+            .fold(robot, RobotBuilder::hook)
             .cut_repetition(self.guards.local)
-            .events(seat.events)
+            .events(Arc::clone(&seat.events))
             .budget(Arc::clone(&seat.budget))
             .max_tool_calls(self.max_tool_calls)
             .patience(self.patience)
@@ -154,18 +226,17 @@ impl Worker for RobotWorker {
         let robot = match &self.fallback {
             Some((model, limiter)) => robot.fallback(Arc::clone(model), Arc::clone(limiter)),
             None => robot,
-        }
-        .build();
-        Ok(Box::new(RobotSession {
-            robot,
-            submissions,
+        };
+        RobotSession {
+            robot: robot.build(),
+            submissions: of.submissions.clone(),
             gate,
             clock: Arc::clone(&self.clock),
-            budget: seat.budget,
+            budget: Arc::clone(&seat.budget),
             calls_left: self.max_tool_calls,
             forgets: self.guards.local,
             submitted: false,
-        }))
+        }
     }
 }
 
@@ -186,7 +257,7 @@ impl Session for Broken {
     }
 }
 
-struct RobotSession {
+pub(super) struct RobotSession {
     robot: Robot,
     submissions: Submissions,
     gate: Arc<SubmitOnly>,
@@ -196,6 +267,22 @@ struct RobotSession {
     /// Whether a repair begins without what was said before: a weak model would do the same again.
     forgets: bool,
     submitted: bool,
+}
+
+impl RobotSession {
+    /// Begins a conversation anew.
+    pub(super) fn forget(&mut self) {
+        self.robot.clear_messages();
+    }
+
+    /// Tool calls that it may still make.
+    pub(super) fn calls_left(&self) -> u32 {
+        self.calls_left
+    }
+
+    pub(super) fn set_calls_left(&mut self, calls: u32) {
+        self.calls_left = calls;
+    }
 }
 
 #[async_trait]

@@ -66,7 +66,7 @@ pub(crate) struct RealWorld {
     pub(crate) worker: Arc<dyn Worker>,
     pub(crate) eval: Arc<dyn Eval>,
     pub(crate) budget: Arc<Budget>,
-    pub(crate) prompts: Prompts,
+    pub(crate) prompts: Arc<Prompts>,
     pub(crate) system: String,
     /// What robots may not change.
     pub(crate) locked: Arc<Locked>,

@@ -1,12 +1,14 @@
 //! The robot's turns: a fresh robot in a workspace at the parent, and what it is told.
 
-use super::{RealWorld, Unfurnished, Zone, internal, nonce, parent};
+use super::{RealWorld, Unfurnished, Zone, chain, internal, nonce, parent};
 use crate::event::{Event, Key};
 use crate::iteration::{Input, RunState, StopKind, StopReason, TurnEnd};
 use crate::log::RobotEvents;
 use crate::notes;
 use crate::prompt::{PromptError, Situation, Standing};
 use crate::worker::Seat;
+use crate::workspace::Oid;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -53,6 +55,8 @@ impl RealWorld {
             budget: Arc::new(self.budget.part(self.plan.max_iteration_tokens)),
             checkpoints: self.dir.path().join("checkpoints"),
             locked: Arc::clone(&self.locked),
+            files: self.files_to_show(&start).await?,
+            failing: state.failing.clone(),
         };
         self.session = Some(
             self.worker
@@ -62,6 +66,19 @@ impl RealWorld {
         );
         self.worked = true;
         self.first_message(state).map_err(internal)
+    }
+
+    /// The files of a tree that robots in small steps may be shown: those that they may change.
+    async fn files_to_show(&self, tree: &Oid) -> Result<Vec<PathBuf>, StopReason> {
+        if !self.plan.small_steps {
+            return Ok(Vec::new());
+        }
+        let listed = self.zones.list(tree).await;
+        let mut files = listed
+            .map_err(|error| StopReason::environment(chain(&error)))?
+            .paths;
+        files.retain(|path| !self.locked.holds(path));
+        Ok(files)
     }
 
     /// The message that an iteration begins with.

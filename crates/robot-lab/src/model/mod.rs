@@ -58,6 +58,8 @@ pub struct ModelRequest {
     pub tools: Vec<ToolSpec>,
     /// The most tokens that the reply may have; the provider's own limit when `None`.
     pub max_output_tokens: Option<u32>,
+    /// How much chance there is in the reply; as the model was made when `None`. A model that takes none goes without.
+    pub temperature: Option<f64>,
 }
 
 impl ModelRequest {

@@ -128,8 +128,11 @@ impl<'a> Run<'a> {
                     self.robot.sink.emit(RobotEvent::TurnStarted { turn: self.turn });
                     match self.request(transcript).await {
                         Ok(mut answer) => {
-                            // A hook may have answered itself.
-                            let settled = self.take_settled();
+                            // A hook may have answered itself, or made calls of an answer.
+                            let calls = answer.message.calls().count();
+                            let settled = self
+                                .take_settled()
+                                .filter(|settled| settled.repairs.len() == calls);
                             let settled = settled.unwrap_or_else(|| settle(&mut answer, &self.robot.tools));
                             transcript.push_assistant(answer.message.clone())?;
                             let calls = transcript.pending().to_vec();
@@ -214,6 +217,7 @@ impl<'a> Run<'a> {
             messages: Vec::new(),
             tools: robot.tools.specs(),
             max_output_tokens: robot.max_output_tokens,
+            temperature: None,
         };
         let compacted = self.context.fit(&mut request, transcript.messages(), gauge)?;
         self.tell(compacted);

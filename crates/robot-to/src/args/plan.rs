@@ -40,6 +40,7 @@ impl RunArgs {
             stop_when => plan.policy.stop_when, self.stop_when.clone();
             no_tools => plan.tools, !self.no_tools;
             local_guards => plan.local_guards, self.local_guards;
+            small_steps => plan.small_steps, self.small_steps;
             no_write_guard => plan.write_guard, !self.no_write_guard;
             lint => plan.lint, self.lint.clone();
             max_tool_rounds => plan.max_tool_calls, self.max_tool_rounds;

@@ -27,7 +27,7 @@ pub(in crate::protocol) fn body(model: &str, request: &ModelRequest, options: &O
         if let Some(limit) = options.limit(request) {
             body.insert("max_tokens".into(), limit.into());
         }
-        if let Some(temperature) = options.temperature {
+        if let Some(temperature) = options.temperature(request) {
             body.insert("temperature".into(), temperature.into());
         }
         if let Some(effort) = options.effort {
@@ -154,6 +154,7 @@ mod tests {
                 parameters: json!({ "type": "object" }),
             }],
             max_output_tokens: Some(9),
+            temperature: None,
         };
         let expected = json!({
             "model": "m",

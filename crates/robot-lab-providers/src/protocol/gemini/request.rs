@@ -32,7 +32,7 @@ pub(in crate::protocol) fn body(model: &str, request: &ModelRequest, options: &O
     if let Some(limit) = options.limit(request) {
         config.insert("maxOutputTokens".into(), limit.into());
     }
-    if let Some(temperature) = options.temperature {
+    if let Some(temperature) = options.temperature(request) {
         config.insert("temperature".into(), temperature.into());
     }
     if let Some(effort) = options.effort {

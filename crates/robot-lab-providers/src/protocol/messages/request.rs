@@ -29,7 +29,7 @@ pub(in crate::protocol) fn body(model: &str, request: &ModelRequest, options: &O
     body.insert("stream".into(), options.stream.into());
     let thinks = think(&mut body, model, limit, options);
     // A model that thinks takes no temperature but its own.
-    if let (Some(temperature), false) = (options.temperature, thinks) {
+    if let (Some(temperature), false) = (options.temperature(request), thinks) {
         body.insert("temperature".into(), temperature.into());
     }
     let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();

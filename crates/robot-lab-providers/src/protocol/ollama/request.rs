@@ -18,7 +18,7 @@ pub(in crate::protocol) fn body(model: &str, request: &ModelRequest, asked: &Opt
         if let Some(limit) = asked.limit(request) {
             options.insert("num_predict".into(), limit.into());
         }
-        if let Some(temperature) = asked.temperature {
+        if let Some(temperature) = asked.temperature(request) {
             options.insert("temperature".into(), temperature.into());
         }
     }

@@ -28,7 +28,7 @@ pub(in crate::protocol) fn body(model: &str, request: &ModelRequest, options: &O
         }
         body.insert("reasoning".into(), reasoning);
     }
-    if let Some(temperature) = options.temperature {
+    if let Some(temperature) = options.temperature(request) {
         body.insert("temperature".into(), temperature.into());
     }
     if let Some(limit) = options.limit(request) {

@@ -6,6 +6,7 @@ mod context;
 mod lost_work;
 mod measured;
 mod state;
+mod steps;
 mod stuck;
 mod user_settings;
 mod weak;

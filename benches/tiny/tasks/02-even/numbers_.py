@@ -1,0 +1,6 @@
+def is_even(n):
+    return n % 2 == 1
+
+
+def double(n):
+    return n * 2

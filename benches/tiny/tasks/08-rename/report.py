@@ -1,0 +1,5 @@
+from shapes import area
+
+
+def report(width, height):
+    return f"area: {area(width, height)}"
