@@ -35,5 +35,5 @@ pub use http::{Exchange, ExchangeObserver, HttpModel};
 pub use offered::{OfferedModel, offered};
 pub use providers::{key_variable, known_providers, usual_address};
 pub use reach::{ReachError, reach};
-pub use record::{Recorder, Recording, RecordingError};
+pub use record::{Playback, Recorder, Recording, RecordingError};
 pub use script::{ScriptError, ScriptModel};

@@ -15,6 +15,8 @@ const WAITS: [&str; 3] = ["retry-after", "ratelimit", "date"];
 pub enum Exchange {
     /// A request goes out.
     Request {
+        /// The model, as `provider/name`.
+        model: String,
         /// Counts the requests of the model, from 1.
         number: u64,
         /// Where it goes, without a query.
@@ -24,6 +26,8 @@ pub enum Exchange {
     },
     /// Its answer ended, broke off, or is not waited for any more.
     Answer {
+        /// The model, as `provider/name`.
+        model: String,
         /// The number of the request.
         number: u64,
         /// Where it went.
@@ -87,10 +91,17 @@ impl Watched {
     }
 
     /// Shows a request, and gives what records its answer.
-    pub(super) fn begin(&self, address: &str, body: &str, reporter: &Arc<Reporter>) -> Option<Recorder> {
+    pub(super) fn begin(
+        &self,
+        model: &str,
+        address: &str,
+        body: &str,
+        reporter: &Arc<Reporter>,
+    ) -> Option<Recorder> {
         let observer = self.observer.clone()?;
         let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
         observer.exchange(Exchange::Request {
+            model: model.to_owned(),
             number,
             address: address.to_owned(),
             body: reporter.redact(body),
@@ -99,6 +110,7 @@ impl Watched {
             keeps: observer.keeps(),
             observer,
             reporter: Arc::clone(reporter),
+            model: model.to_owned(),
             number,
             address: address.to_owned(),
             status: None,
@@ -114,6 +126,7 @@ pub(super) struct Recorder {
     observer: Arc<dyn ExchangeObserver>,
     reporter: Arc<Reporter>,
     keeps: usize,
+    model: String,
     number: u64,
     address: String,
     status: Option<u16>,
@@ -145,6 +158,7 @@ impl Recorder {
 impl Drop for Recorder {
     fn drop(&mut self) {
         self.observer.exchange(Exchange::Answer {
+            model: std::mem::take(&mut self.model),
             number: self.number,
             address: std::mem::take(&mut self.address),
             status: self.status,

@@ -14,7 +14,7 @@ use crate::config::{self, ConfigError, ModelConfig};
 use crate::failure::Reporter;
 use crate::protocol::{Options, Protocol};
 use crate::providers::{self, Provider};
-use crate::record::{Playback, Recording};
+use crate::record::Playback;
 use async_trait::async_trait;
 use connection::Connection;
 use exchange::Watched;
@@ -78,8 +78,13 @@ impl HttpModel {
             stream: true,
             ceiling: None,
         };
+        let id = ModelId {
+            provider: provider.name.into(),
+            name: model.into(),
+        };
         let speaker = Speaker {
             model: model.into(),
+            id: id.to_string(),
             protocol,
             options,
             connection: Connection::new(headers, config::is_local(&base))?,
@@ -90,10 +95,7 @@ impl HttpModel {
             playback: None,
         };
         Ok(Self {
-            id: ModelId {
-                provider: provider.name.into(),
-                name: model.into(),
-            },
+            id,
             speaker: Arc::new(speaker),
         })
     }
@@ -104,10 +106,10 @@ impl HttpModel {
         self.with(|speaker| speaker.watched = Watched::by(observer))
     }
 
-    /// Plays a recording: nothing is sent.
+    /// Plays a recording: nothing is sent. Where several models were recorded, all of them are given the same one.
     #[must_use]
-    pub fn replaying(self, recording: Recording) -> Self {
-        self.with(|speaker| speaker.playback = Some(Arc::new(Playback::new(recording))))
+    pub fn replaying(self, playback: Playback) -> Self {
+        self.with(|speaker| speaker.playback = Some(playback))
     }
 
     /// Requests that are under way stay as they are.
@@ -147,5 +149,10 @@ impl Model for HttpModel {
         // A reply may have as many bytes as come without a pause. In a task of its own, reading them cannot keep
         // whoever waits from looking at the clock.
         task::apart(Arc::clone(&self.speaker).speak(request)).await
+    }
+
+    fn is_next(&self) -> bool {
+        let playback = self.speaker.playback.as_ref();
+        playback.is_none_or(|playback| playback.is_next(&self.speaker.id))
     }
 }

@@ -18,6 +18,8 @@ const MAX_CHANGES: usize = 6;
 /// What all requests of a model need.
 pub(super) struct Speaker {
     pub(super) model: String,
+    /// The model for people and for logs, as `provider/name`.
+    pub(super) id: String,
     pub(super) protocol: Protocol,
     /// What the user asks for.
     pub(super) options: Options,
@@ -28,7 +30,7 @@ pub(super) struct Speaker {
     /// What the server has been found not to take.
     pub(super) learnt: Mutex<Learnt>,
     /// A recording that answers in place of the provider.
-    pub(super) playback: Option<Arc<Playback>>,
+    pub(super) playback: Option<Playback>,
 }
 
 /// A request as it goes over the wire.
@@ -43,6 +45,7 @@ impl Clone for Speaker {
     fn clone(&self) -> Self {
         Self {
             model: self.model.clone(),
+            id: self.id.clone(),
             protocol: self.protocol,
             options: self.options,
             base: self.base.clone(),
@@ -151,10 +154,12 @@ impl Speaker {
     async fn open(&self, request: &ModelRequest, learnt: &Learnt, written: &Written) -> Result<Reply, Ended> {
         let body = written.body.to_string();
         let address = connection::address(&written.url);
-        let mut recorder = self.watched.begin(&address, &body, &self.reporter);
+        let mut recorder = self.watched.begin(&self.id, &address, &body, &self.reporter);
         let response = match &self.playback {
             Some(playback) => {
-                let answer = playback.answer(&body, &self.reporter).map_err(|ended| *ended)?;
+                let answer = playback
+                    .answer(&self.id, &body, &self.reporter)
+                    .map_err(|ended| *ended)?;
                 Body::Recorded(Some(answer))
             }
             None => {

@@ -4,15 +4,15 @@
 //! ([`HttpModel::replaying`](crate::HttpModel::replaying)) sends nothing: it compares each request with the recorded
 //! one, byte for byte but for the words that are other in every run, and answers what was answered then.
 //!
-//! A file is lines of JSON. The first says which model it was, each further one is an exchange: `address`, `request`,
-//! `status`, `headers`, `answer`. No key is in it.
+//! A file is lines of JSON. The first says which model it was, each further one is an exchange: `model`, `address`,
+//! `request`, `status`, `headers`, `answer`. No key is in it.
 
 mod compare;
 mod names;
 mod playback;
 mod recorder;
 
-pub(crate) use playback::Playback;
+pub use playback::Playback;
 pub use recorder::Recorder;
 
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,9 @@ struct Header {
 /// One request and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Recorded {
+    /// The model that was asked, as `provider/name`; `None` where there was one alone.
+    #[serde(default)]
+    pub(crate) model: Option<String>,
     pub(crate) address: String,
     pub(crate) request: String,
     /// `None` when there was no answer.

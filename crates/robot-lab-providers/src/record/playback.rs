@@ -7,10 +7,14 @@ use crate::failure::Reporter;
 use crate::http::Ended;
 use robot_lab::{ModelError, ModelErrorKind, ModelEvent};
 use serde_json::Value;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A recording that is being played.
-pub(crate) struct Playback {
+/// A recording that is being played, from its beginning. Its clones are the same one, for the several models that were
+/// recorded.
+#[derive(Clone)]
+pub struct Playback(Arc<Playing>);
+
+struct Playing {
     exchanges: Vec<Recorded>,
     state: Mutex<State>,
 }
@@ -24,26 +28,42 @@ struct State {
 }
 
 impl Playback {
-    pub(crate) fn new(recording: Recording) -> Self {
-        Self {
+    /// Plays this recording.
+    #[must_use]
+    pub fn new(recording: Recording) -> Self {
+        Self(Arc::new(Playing {
             exchanges: recording.exchanges,
             state: Mutex::default(),
-        }
+        }))
+    }
+
+    /// Whether this model was the next one to be asked.
+    pub(crate) fn is_next(&self, model: &str) -> bool {
+        let recorded = self.0.exchanges.get(self.state().next);
+        let asked = recorded.and_then(|recorded| recorded.model.as_deref());
+        asked.is_none_or(|asked| asked == model)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The body of the answer that a request got then, or why it got none.
-    pub(crate) fn answer(&self, body: &str, reporter: &Reporter) -> Result<String, Box<Ended>> {
+    pub(crate) fn answer(&self, model: &str, body: &str, reporter: &Reporter) -> Result<String, Box<Ended>> {
+        let exchanges = &self.0.exchanges;
         let mut state = self.state();
-        let Some(recorded) = self.exchanges.get(state.next) else {
-            let n = self.exchanges.len();
+        let Some(recorded) = exchanges.get(state.next) else {
+            let n = exchanges.len();
             return Err(refused(format!(
                 "the recording has {n} exchanges, and this is one more"
             )));
         };
+        if let Some(asked) = recorded.model.as_deref().filter(|asked| *asked != model) {
+            return Err(refused(format!(
+                "request {} was sent to {asked} when it was recorded, and goes to {model} now",
+                state.next + 1
+            )));
+        }
         let (then, now) = (state.then.number(&recorded.request), state.now.number(body));
         if let Some(difference) = difference(&then, &now) {
             return Err(refused(format!(
@@ -63,9 +83,15 @@ impl Playback {
             let found = recorded.headers.iter().find(|(known, _)| known == name);
             found.map(|(_, value)| value.as_str())
         };
+        let mut error = reporter.status(status, header, &recorded.answer);
+        // There is nobody to wait for.
+        error.retry_after = None;
+        if let ModelErrorKind::RateLimited { retry_after } = &mut error.kind {
+            *retry_after = None;
+        }
         Err(Box::new(Ended {
             said: Some(recorded.answer.clone()),
-            ..reporter.status(status, header, &recorded.answer).into()
+            ..error.into()
         }))
     }
 
@@ -95,7 +121,7 @@ impl Playback {
 
 fn refused(why: String) -> Box<Ended> {
     let message = format!("{why}; nothing was sent, and the recording is as it was");
-    Box::new(ModelError::new(ModelErrorKind::BadRequest, message).into())
+    Box::new(ModelError::new(ModelErrorKind::OffScript, message).into())
 }
 
 fn joined(events: Vec<Result<ModelEvent, ModelError>>) -> Vec<Result<ModelEvent, ModelError>> {

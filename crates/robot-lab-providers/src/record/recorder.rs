@@ -26,7 +26,7 @@ struct State {
     /// How the file is made, until it is.
     open_file: Option<Open>,
     out: Option<Box<dyn Write + Send>>,
-    /// Requests without an answer yet, by their address and number.
+    /// Requests without an answer yet, by their model and number.
     open: HashMap<(String, u64), String>,
     /// Bytes that were written.
     written: usize,
@@ -103,13 +103,12 @@ impl ExchangeObserver for Recorder {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match exchange {
             Exchange::Request {
-                number,
-                address,
-                body,
+                model, number, body, ..
             } => {
-                state.open.insert((address, number), (self.redact)(body));
+                state.open.insert((model, number), (self.redact)(body));
             }
             Exchange::Answer {
+                model,
                 number,
                 address,
                 status,
@@ -117,10 +116,11 @@ impl ExchangeObserver for Recorder {
                 body,
                 ..
             } => {
-                let Some(request) = state.open.remove(&(address.clone(), number)) else {
+                let Some(request) = state.open.remove(&(model.clone(), number)) else {
                     return;
                 };
                 let line = Recorded {
+                    model: Some(model),
                     address,
                     request,
                     status,

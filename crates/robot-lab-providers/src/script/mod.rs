@@ -119,7 +119,7 @@ impl ScriptModel {
                 "the script is used up after {} turns; add turns to it",
                 self.turns.len()
             );
-            return Err(ModelError::new(ModelErrorKind::BadRequest, message));
+            return Err(ModelError::new(ModelErrorKind::OffScript, message));
         };
         let number = *played + 1;
         if let Some(expected) = &turn.expect {
@@ -131,7 +131,7 @@ impl ScriptModel {
                     shorten(expected),
                     shorten(&last)
                 );
-                return Err(ModelError::new(ModelErrorKind::BadRequest, message));
+                return Err(ModelError::new(ModelErrorKind::OffScript, message));
             }
         }
         *played = number;

@@ -220,6 +220,7 @@ async fn an_observer_sees_every_exchange_however_it_ends_and_no_key() {
                 number,
                 address: to,
                 body,
+                ..
             } => {
                 assert_eq!((index % 2, *number, to), (0, expected, &address));
                 assert!(body.contains("be brief"), "{body}");

@@ -50,6 +50,8 @@ pub enum ModelErrorKind {
     Cancelled,
     /// The request was not sent, or was cut, because the token budget is spent.
     OverBudget,
+    /// A model that plays what was written down has no answer to this request.
+    OffScript,
 }
 
 impl ModelError {
@@ -94,13 +96,14 @@ impl ModelErrorKind {
             Self::Network => "network",
             Self::Cancelled => "cancelled",
             Self::OverBudget => "over_budget",
+            Self::OffScript => "off_script",
         }
     }
 
     /// Whether asking again cannot help until a person changes something.
     pub fn is_permanent(&self) -> bool {
         match self {
-            Self::Auth | Self::Billing | Self::ModelNotFound | Self::BadRequest => true,
+            Self::Auth | Self::Billing | Self::ModelNotFound | Self::BadRequest | Self::OffScript => true,
             Self::RateLimited { .. }
             | Self::Overloaded
             | Self::Timeout
@@ -130,7 +133,8 @@ impl ModelErrorKind {
             | Self::ContentFilter
             | Self::Repetition
             | Self::Cancelled
-            | Self::OverBudget => false,
+            | Self::OverBudget
+            | Self::OffScript => false,
         }
     }
 }

@@ -27,6 +27,12 @@ pub trait Model: Send + Sync {
     /// Sends one request. An error here means that no part of a reply came; a reply that breaks off ends the stream
     /// with an error.
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError>;
+
+    /// Whether it is this model's turn to be asked, where one of several is. Only those that play a recording know; any
+    /// other can be asked at any time.
+    fn is_next(&self) -> bool {
+        true
+    }
 }
 
 /// The events of one reply, in order. The last is [`ModelEvent::Finished`], or an error.

@@ -17,7 +17,7 @@ use crate::key::{self, Keys};
 use crate::signal;
 use crate::surface::{Jsonl, Plain, Style, summary};
 use clap::ArgMatches;
-use robot_lab::Model;
+use robot_lab::{Backoff, Model};
 use robot_lab_to::log::Observer;
 use robot_lab_to::run::{Halt, Past, Run, RunBuilder};
 use robot_lab_to::settings::{self, Place, Plan};
@@ -27,6 +27,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use watching::Watching;
+
+/// No time between two requests.
+const AT_ONCE: Backoff = Backoff {
+    first: Duration::ZERO,
+    cap: Duration::ZERO,
+};
 
 /// Begins a run, or lets one go on when `--resume` is given.
 pub(crate) async fn run(
@@ -111,6 +117,11 @@ fn fill_facts(plan: &mut Plan, models: &model::Models, args: &RunArgs, given: &d
 }
 
 fn with_models(run: RunBuilder, place: Place, plan: Plan, models: model::Models) -> RunBuilder {
+    let run = match model::is_replay(&plan) {
+        // Nothing is sent, so there is nobody to wait for.
+        true => run.pace(AT_ONCE, AT_ONCE),
+        false => run,
+    };
     let run = set_up(run, place, plan, models.main);
     match models.fallback {
         Some(model) => run.fallback_model(model),

@@ -31,6 +31,7 @@ impl Debug {
                 number,
                 address,
                 body,
+                ..
             } => (
                 format!("debug {number} > POST {address}, {} bytes", body.len()),
                 body,
@@ -71,11 +72,13 @@ mod tests {
         let body = format!("hush-hush-hush \x1b[2J{}", "x".repeat(100_000));
         for exchange in [
             Exchange::Request {
+                model: "p/m".into(),
                 number: 1,
                 address: "http://h/".into(),
                 body: body.clone(),
             },
             Exchange::Answer {
+                model: "p/m".into(),
                 number: 1,
                 address: String::new(),
                 status: Some(200),
@@ -97,6 +100,7 @@ mod tests {
     #[test]
     fn a_request_without_an_answer_says_so() {
         let exchange = Exchange::Answer {
+            model: "p/m".into(),
             number: 2,
             address: String::new(),
             status: None,

@@ -1,8 +1,9 @@
 //! What was said to a provider is kept in a file, and played back in another repository without a key.
 
-use crate::lab::{KEY, Lab, OBJECTIVE, text_of};
-use crate::replies::good;
+use crate::lab::{KEY, Lab, OBJECTIVE, PATIENCE, Ran, text_of};
+use crate::replies::{bash, good};
 use std::os::unix::fs::PermissionsExt as _;
+use testkit::{ModelServer, Reply, Request};
 
 fn recorded() -> (tempfile::TempDir, String) {
     let dir = tempfile::tempdir().unwrap();
@@ -68,6 +69,83 @@ fn a_request_that_is_not_the_recorded_one_ends_the_run_and_says_where_it_differs
 }
 
 #[test]
+fn a_difference_in_the_middle_of_an_iteration_ends_the_run_at_once_and_counts_for_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("night.jsonl");
+    let file = file.to_str().unwrap();
+    let lab = Lab::new([Reply::calls([bash("cat note")]), good("one"), good("two")]);
+    lab.repo.write("note", "then");
+    lab.repo.commit_all("a note");
+    lab.run(&["--max-iterations", "2", "--record", file])
+        .assert_end(0, "max iterations reached (2)");
+
+    let lab = Lab::new([]);
+    lab.repo.write("note", "now");
+    lab.repo.commit_all("a note");
+    let args = ["--verify", "sh test.sh", "--provider", "replay", "--model", file];
+    let mut command = lab.env.command([OBJECTIVE]);
+    command.args(args);
+    let ran = lab.launch(command).end(PATIENCE);
+    ran.finished.assert_code(5);
+    for said in ["request 2 is not the one that was recorded", "then", "now"] {
+        assert!(ran.reason().contains(said), "{}", ran.reason());
+    }
+    assert_eq!(ran.outcomes(), ["iteration:interrupted"]);
+    let state = &ran.file.state;
+    assert_eq!(
+        (state.failures_in_a_row, state.discarded),
+        (0, 0),
+        "nothing counts against the robot"
+    );
+}
+
+#[test]
+fn a_night_that_two_models_worked_on_is_played_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("night.jsonl");
+    let file = file.to_str().unwrap();
+    let failing = |request: &Request| {
+        let first = !request.body.to_string().contains("Add part one");
+        match request.body["model"].as_str() {
+            Some("test-model") if first => Reply::status(429).header("retry-after", "600"),
+            Some("test-model") => Reply::status(529),
+            _ if first => good("one"),
+            _ => good("two"),
+        }
+    };
+    let lab = Lab::serving(ModelServer::answering(failing));
+    let args = [
+        "--max-iterations",
+        "2",
+        "--fallback-model",
+        "spare",
+        "--record",
+        file,
+    ];
+    let ran = lab.run(&args);
+    ran.assert_end(0, "max iterations reached (2)");
+
+    let lab = Lab::new([]);
+    let args = [
+        "--verify",
+        "sh test.sh",
+        "--max-iterations",
+        "2",
+        "--provider",
+        "replay",
+    ];
+    let mut command = lab.env.command([OBJECTIVE]);
+    command.args(args).args(["--model", file]);
+    let again = lab.launch(command).end(PATIENCE);
+    again.assert_end(0, "max iterations reached (2)");
+    assert_eq!(again.subjects(), ran.subjects());
+    assert!(again.shown().contains("openai/test-model"), "{}", again.shown());
+    let answered = |ran: &Ran<'_>| ran.file.state.answers.clone();
+    assert_eq!(answered(&again), answered(&ran));
+    assert_eq!(again.requests().len(), 0, "nothing is sent");
+}
+
+#[test]
 fn a_recording_replaces_no_file_and_needs_a_wire() {
     let lab = Lab::new([]);
     lab.repo.write("taken.jsonl", "mine");
@@ -96,4 +174,6 @@ fn a_recording_replaces_no_file_and_needs_a_wire() {
     ]);
     played.assert_code(2);
     assert!(played.stderr.contains("nothing to record"), "{}", played.stderr);
+    let half = lab.refuse(&["--fallback-model", "script/x", "--record", "new.jsonl"]);
+    assert!(half.stderr.contains("nothing to record"), "{}", half.stderr);
 }

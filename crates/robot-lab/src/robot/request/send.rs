@@ -91,7 +91,8 @@ impl<'a> Requester<'a> {
                 // It is there, and says no.
                 pass.answered();
                 self.tell(&error, None);
-                if !source.is_spare || error.kind == ModelErrorKind::Repetition {
+                let is_final = matches!(error.kind, ModelErrorKind::Repetition | ModelErrorKind::OffScript);
+                if !source.is_spare || is_final {
                     return Some(error);
                 }
                 if error.kind.is_permanent() && error.kind != ModelErrorKind::BadRequest {
@@ -165,6 +166,9 @@ impl<'a> Requester<'a> {
     {
         let spare = self.spare_for(effort);
         let (first, second) = match spare {
+            // A recording knows which one was asked.
+            Some(spare) if !self.main.model.is_next() => (spare, None),
+            Some(spare) if !spare.model.is_next() => (self.main, None),
             Some(spare) if self.taken_over.load(Ordering::SeqCst) => (spare, Some(self.main)),
             spare => (self.main, spare),
         };

@@ -36,10 +36,9 @@ pub(in crate::commands) fn fill(
 
 /// Writes what is known of the fallback `id` into the plan. What the flags say is said of the model itself.
 pub(in crate::commands) fn fill_fallback(plan: &mut Plan, id: &ModelId) {
-    if let Some(of_fallback) = super::model::of_fallback(plan) {
-        let known = known(&of_fallback, id).facts;
-        plan.models.entry(id.to_string()).or_insert(known);
-    }
+    let of_fallback = super::model::of_fallback(plan);
+    let known = known(of_fallback.as_ref().unwrap_or(plan), id).facts;
+    plan.models.entry(id.to_string()).or_insert(known);
 }
 
 /// How much a model can read at once, in tokens, where that is known.

@@ -10,7 +10,7 @@ use robot_lab_providers::{
 };
 use robot_lab_to::settings::Plan;
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The provider that plays a file.
@@ -43,9 +43,31 @@ pub(super) fn choose(
     keys: &Keys,
     observer: Option<Arc<dyn ExchangeObserver>>,
 ) -> Result<Models, CliError> {
+    if let Some(file) = recording(plan, cwd) {
+        let (main, fallback) = replay::replay(plan, &file)?;
+        return Ok(Models {
+            main: main.model,
+            fallback: fallback.map(|chosen| chosen.model),
+        });
+    }
     let main = askable(find(plan, cwd, keys, observer.clone())?)?;
     let fallback = fallback(plan, cwd, keys, observer)?.map(askable).transpose()?;
     Ok(Models { main, fallback })
+}
+
+/// The recording that is to be played, if one is.
+fn recording(plan: &Plan, cwd: &Path) -> Option<PathBuf> {
+    let name = plan
+        .model
+        .get("model")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    is_replay(plan).then(|| cwd.join(name))
+}
+
+/// Whether a recording is to be played.
+pub(super) fn is_replay(plan: &Plan) -> bool {
+    plan.model.get("provider").and_then(Value::as_str) == Some(REPLAY)
 }
 
 /// Finds the fallback, if there is to be one.
@@ -70,7 +92,12 @@ fn askable(chosen: Chosen) -> Result<Arc<dyn Model>, CliError> {
 /// The plan with its fallback in the place of its model. What comes before a slash counts as a provider when there is
 /// one of that name; the address is only for the provider that it was given for.
 pub(super) fn of_fallback(plan: &Plan) -> Option<Plan> {
-    let named = plan.model.get("fallback_model")?.as_str()?;
+    // A recording has its own.
+    let named = plan
+        .model
+        .get("fallback_model")?
+        .as_str()
+        .filter(|_| !is_replay(plan))?;
     let of_another = named
         .split_once('/')
         .filter(|(provider, _)| *provider == SCRIPT || known_providers().any(|known| known == *provider));
@@ -117,8 +144,8 @@ pub(in crate::commands) fn find(
             missing: None,
         });
     }
-    if provider == REPLAY {
-        return replay::replay(plan, &cwd.join(&name));
+    if let Some(file) = recording(plan, cwd) {
+        return Ok(replay::replay(plan, &file)?.0);
     }
     let known = known_providers().any(|known| known == provider);
     let has_default = provider == DEFAULT_PROVIDER || provider == "openai-responses";

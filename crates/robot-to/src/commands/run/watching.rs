@@ -51,8 +51,11 @@ impl Watching {
 }
 
 fn recorder(file: &Path, plan: &Plan, place: &Place) -> Result<Recorder, CliError> {
-    let provider = plan.model.get("provider").and_then(|name| name.as_str());
-    if matches!(provider, Some(super::model::SCRIPT | super::model::REPLAY)) {
+    let played = |plan: &Plan| {
+        let provider = plan.model.get("provider").and_then(|name| name.as_str());
+        matches!(provider, Some(super::model::SCRIPT | super::model::REPLAY))
+    };
+    if played(plan) || super::model::of_fallback(plan).is_some_and(|plan| played(&plan)) {
         return Err(CliError::configuration(
             "nothing goes over the wire with a model that is played, so there is nothing to record; nothing was changed",
         ));
