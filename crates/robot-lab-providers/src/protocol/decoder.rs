@@ -154,10 +154,23 @@ impl Decoder {
         if let Some(error) = reported(&event) {
             return Err(Fault::Reported(error));
         }
+        match event {
+            // All events of the stream, as a list in its place.
+            Value::Array(events) if self.frames.is_whole() => {
+                events.iter().try_for_each(|event| self.read(event))
+            }
+            event => self.read(&event),
+        }
+    }
+
+    fn read(&mut self, event: &Value) -> Result<(), Fault> {
+        if let Some(error) = reported(event) {
+            return Err(Fault::Reported(error));
+        }
         if !event.is_object() {
             return Err(Fault::malformed("an event is not a JSON object"));
         }
-        self.reader.read(&event, &mut self.draft)?;
+        self.reader.read(event, &mut self.draft)?;
         if self.draft.bytes > MAX_REPLY {
             return Err(Fault::malformed(format!("it is longer than {MAX_REPLY} bytes")));
         }

@@ -1,6 +1,7 @@
 //! Bytes into the data of events, wherever they are split: server-sent events, or one JSON value per line.
 
 use super::Fault;
+use serde::de::IgnoredAny;
 
 /// The most that one event may hold, in bytes.
 const MAX_EVENT: usize = 32 * 1024 * 1024;
@@ -95,11 +96,14 @@ impl Frames {
         } else {
             &line
         };
-        if self.framing == Framing::Lines {
+        let opens = first && line.trim_start().starts_with(['{', '[']);
+        self.whole |= match self.framing {
+            Framing::Events => opens,
+            // A value that goes on in the next line.
+            Framing::Lines => opens && serde_json::from_str::<IgnoredAny>(line).is_err(),
+        };
+        if self.framing == Framing::Lines && !self.whole {
             return Ok(Some(line.trim().to_owned()).filter(|line| !line.is_empty()));
-        }
-        if first && line.trim_start().starts_with(['{', '[']) {
-            self.whole = true;
         }
         if self.whole {
             self.append(line);
@@ -170,6 +174,18 @@ mod tests {
                     read(Framing::Events, text.as_bytes(), at_a_time),
                     expected,
                     "{at_a_time}: {text:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_in_many_lines_is_one_in_place_of_a_stream() {
+        for text in ["{\n  \"a\": 1\n}\n", "[{},\n{}]", "{"] {
+            for at_a_time in 1..=text.len() {
+                assert_eq!(
+                    read(Framing::Lines, text.as_bytes(), at_a_time),
+                    [text.trim_end()]
                 );
             }
         }

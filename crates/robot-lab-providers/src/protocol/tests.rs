@@ -303,19 +303,79 @@ fn a_reply_that_is_cut_is_whole_with_all_its_calls_or_none() {
 }
 
 #[test]
-fn a_reply_in_one_piece_is_taken_where_it_has_the_form_of_an_event() {
-    let text = |text: &str| ModelEvent::Text(text.into());
-    let stop = ModelEvent::Finished(FinishReason::Stop);
-    let chat = json!({ "choices": [{ "message": { "content": "a" }, "finish_reason": "stop" }] });
-    let gemini =
-        json!({ "candidates": [{ "content": { "parts": [{ "text": "a" }] }, "finishReason": "STOP" }] });
-    for (protocol, body) in [(Protocol::Chat, &chat), (Protocol::Gemini, &gemini)] {
-        let pretty = serde_json::to_string_pretty(body).unwrap();
-        assert_eq!(
-            read_text(protocol, &pretty),
-            Ok(vec![text("a"), stop.clone()]),
-            "{protocol:?}"
-        );
+fn a_reply_in_one_piece_is_read_in_every_protocol_although_a_stream_was_asked_for() {
+    let arguments = json!({ "path": "x" });
+    let chat = json!({ "object": "chat.completion", "choices": [{
+        "index": 0,
+        "message": { "role": "assistant", "content": "a", "tool_calls": [
+            { "id": "c1", "type": "function", "function": { "name": "read", "arguments": arguments.to_string() } },
+        ] },
+        "finish_reason": "tool_calls",
+    }], "usage": { "prompt_tokens": 9, "completion_tokens": 7, "total_tokens": 16 } });
+    let responses = json!({ "object": "response", "status": "completed", "output": [
+        { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "a" }] },
+        { "type": "function_call", "call_id": "c1", "name": "read", "arguments": arguments.to_string() },
+    ], "usage": { "input_tokens": 9, "output_tokens": 7, "total_tokens": 16 } });
+    let messages = json!({ "type": "message", "role": "assistant", "content": [
+        { "type": "text", "text": "a" },
+        { "type": "tool_use", "id": "c1", "name": "read", "input": arguments },
+    ], "stop_reason": "tool_use", "usage": { "input_tokens": 9, "output_tokens": 7 } });
+    let gemini = json!({ "candidates": [{ "content": { "parts": [
+        { "text": "a" },
+        { "functionCall": { "id": "c1", "name": "read", "args": arguments } },
+    ] }, "finishReason": "STOP" }], "usageMetadata": { "promptTokenCount": 9, "candidatesTokenCount": 7 } });
+    // As it comes where the parameter that asks for events is lost: all of them in a list.
+    let listed = json!([
+        { "candidates": [{ "content": { "parts": [{ "text": "a" }] } }] },
+        { "candidates": [{ "content": { "parts": [
+            { "functionCall": { "id": "c1", "name": "read", "args": arguments } },
+        ] }, "finishReason": "STOP" }], "usageMetadata": { "promptTokenCount": 9, "candidatesTokenCount": 7 } },
+    ]);
+    let ollama = json!({ "message": { "role": "assistant", "content": "a", "tool_calls": [
+        { "id": "c1", "function": { "name": "read", "arguments": arguments } },
+    ] }, "done": true, "done_reason": "stop", "prompt_eval_count": 9, "eval_count": 7 });
+    for (protocol, body) in [
+        (Protocol::Chat, chat),
+        (Protocol::Responses, responses),
+        (Protocol::Messages, messages),
+        (Protocol::Gemini, gemini),
+        (Protocol::Gemini, listed),
+        (Protocol::Ollama, ollama),
+    ] {
+        let pretty = serde_json::to_string_pretty(&body).unwrap();
+        for text in [body.to_string(), format!("{body}\n"), pretty] {
+            for at_a_time in [1, 7, usize::MAX] {
+                let mut read = read_bytes(protocol, text.as_bytes(), at_a_time).unwrap();
+                read.retain(|event| !matches!(event, ModelEvent::CallProgress(_)));
+                // Where a reply reports it early, it is said twice.
+                read.dedup();
+                let usage = Usage {
+                    input: 9,
+                    output: 7,
+                    ..Usage::default()
+                };
+                let said: Vec<_> = read
+                    .iter()
+                    .filter(|event| **event != ModelEvent::Usage(usage))
+                    .cloned()
+                    .collect();
+                let call = ToolCall {
+                    id: "c1".into(),
+                    name: "read".into(),
+                    arguments: arguments.clone(),
+                };
+                let expected = [
+                    ModelEvent::Text("a".into()),
+                    ModelEvent::Call(call),
+                    ModelEvent::Finished(FinishReason::ToolCalls),
+                ];
+                assert_eq!(said, expected, "{protocol:?}: {text}");
+                assert!(read.contains(&ModelEvent::Usage(usage)), "{protocol:?}: {text}");
+            }
+        }
+        let cut = body.to_string();
+        let cut = read_text(protocol, &cut[..cut.len() - 1]);
+        assert!(cut.is_err(), "{protocol:?}: {cut:?}");
     }
 }
 
