@@ -1,6 +1,6 @@
 //! Everything that a run does before its first token, and takes back: for whoever wants to know how it would begin.
 
-use super::price::{check_price, price_notice};
+use super::price::{check_price, price_notices};
 use super::setup::{Traces, check, check_places, create_dir, first_records, notices, prepare};
 use super::{Run, RunId, StartError, complete};
 use crate::eval::Score;
@@ -86,7 +86,8 @@ impl Run {
             dirty: None,
         };
         let mut told = notices(&plan, &ledger);
-        told.extend(price_notice(&plan, with.model.id()));
+        let fallback = with.fallback.as_ref().map(|model| model.id());
+        told.extend(price_notices(&plan, with.model.id(), fallback));
         let prepared = tokio::select! {
             prepared = prepare(place, plan, with, halt, &git, ledger, &id, &mut traces) => prepared,
             () = halt.soft().cancelled() => {

@@ -19,8 +19,26 @@ pub(super) fn check_price(plan: &Plan, model: &ModelId) -> Result<(), StartError
     }
 }
 
-/// What the user should know of the price.
-pub(super) fn price_notice(plan: &Plan, model: &ModelId) -> Option<String> {
+/// What the user should know of the prices.
+pub(super) fn price_notices(plan: &Plan, model: &ModelId, fallback: Option<&ModelId>) -> Vec<String> {
+    let of_fallback = fallback.and_then(|fallback| fallback_notice(plan, model, fallback));
+    price_notice(plan, model).into_iter().chain(of_fallback).collect()
+}
+
+fn fallback_notice(plan: &Plan, model: &ModelId, fallback: &ModelId) -> Option<String> {
+    let paid = price(plan, model).is_some_and(|price| !price.is_free());
+    match price(plan, fallback) {
+        None => Some(format!(
+            "the price of the fallback {fallback} is not known, so what it does is not counted as cost"
+        )),
+        Some(price) if price.is_free() && paid => Some(format!(
+            "the fallback {fallback} costs nothing where it is served, and is counted so; --price holds for {model} alone"
+        )),
+        Some(_) => None,
+    }
+}
+
+fn price_notice(plan: &Plan, model: &ModelId) -> Option<String> {
     match price(plan, model) {
         None => Some(format!(
             "the price of {model} is not known, so no cost is counted; --price says it"
@@ -61,5 +79,32 @@ mod tests {
         assert!(price_notice(&plan, &model).is_some_and(|notice| notice.contains("ends nothing")));
         plan.policy.max_cost = None;
         assert_eq!(price_notice(&plan, &model), None);
+    }
+
+    #[test]
+    fn how_a_fallback_is_counted_is_said_where_it_is_otherwise() {
+        let id = |name: &str| ModelId {
+            provider: "openai".into(),
+            name: name.into(),
+        };
+        let (main, spare) = (id("main"), id("spare"));
+        let mut plan = Plan::new("x");
+        let told = |plan: &Plan| price_notices(plan, &main, Some(&spare));
+        let mut set = |plan: &mut Plan, model: &ModelId, price: Price| {
+            let facts = ModelFacts {
+                price: Some(price),
+                ..ModelFacts::default()
+            };
+            plan.models.insert(model.to_string(), facts);
+        };
+        let paid: Price = "in=1,out=2".parse().unwrap();
+        set(&mut plan, &main, paid);
+        assert!(told(&plan)[0].starts_with("the price of the fallback openai/spare is not known"));
+        set(&mut plan, &spare, Price::FREE);
+        assert!(told(&plan)[0].contains("is counted so; --price holds for openai/main alone"));
+        set(&mut plan, &main, Price::FREE);
+        assert_eq!(told(&plan), [""; 0]);
+        set(&mut plan, &spare, paid);
+        assert_eq!(told(&plan), [""; 0]);
     }
 }

@@ -111,7 +111,7 @@ impl RunArgs {
         plan: &Plan,
         given: &dyn Fn(&str) -> bool,
     ) -> Option<(&'static str, &'static str)> {
-        let (measure, scored) = ("--measure", "--measure or --eval");
+        let (measure, scored, guards) = ("--measure", "--measure or --eval", "--local-guards");
         let set = [
             ("target", "--target", self.target.is_some(), scored),
             ("min_delta", "--min-delta", self.min_delta.is_some(), scored),
@@ -123,8 +123,13 @@ impl RunArgs {
                 self.measure_timeout.is_some(),
                 measure,
             ),
+            ("no_write_guard", "--no-write-guard", self.no_write_guard, guards),
         ];
-        let met = |needed| plan.measure.is_some() || (needed == scored && plan.is_scored());
+        let met = |needed| match needed {
+            _ if needed == guards => plan.local_guards,
+            _ if needed == scored => plan.is_scored(),
+            _ => plan.measure.is_some(),
+        };
         let flag = set
             .into_iter()
             .find(|(id, _, set, needed)| *set && given(id) && !met(*needed));

@@ -53,7 +53,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(256..), help_heading = "Model")]
     pub(crate) num_ctx: Option<u32>,
     /// What the model costs, in US dollars per million tokens: in=2.50,out=10, and cached= and write= where reading from
-    /// the provider's cache or writing to it is not as dear as in= [default: as in docs/models.md; 0 on this machine]
+    /// the provider's cache or writing to it is not as dear as in= A fallback has a price
+    /// of its own [default: as in docs/models.md; 0 on this machine]
     #[arg(long, value_name = "PRICE", help_heading = "Model")]
     pub(crate) price: Option<Price>,
     /// Tokens that the model reads and writes at once [default: as known, or as the server says]

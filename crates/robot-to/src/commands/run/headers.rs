@@ -126,16 +126,24 @@ fn header(text: &str) -> Result<Header<'_>, CliError> {
             "the header {name} is a part of how a request is sent, and cannot be set; nothing was changed"
         )));
     }
+    let texts = || {
+        pieces(value).filter_map(|piece| match piece {
+            Piece::Text(text) => Some(text),
+            Piece::Variable(_) => None,
+        })
+    };
+    if texts().any(|text| text.contains('$')) {
+        return Err(CliError::configuration(format!(
+            "the value of the header {name} has a $ that begins no variable; nothing was changed"
+        ))
+        .hint("write a variable as $NAME or ${NAME}; a value with a dollar sign in it can be that of a variable"));
+    }
     let scheme = value.to_ascii_lowercase();
     let is_credential = ["bearer ", "basic "]
         .iter()
         .any(|scheme_of| scheme.starts_with(scheme_of));
     let from_variable = pieces(value).any(|piece| matches!(piece, Piece::Variable(_)));
-    let texts = pieces(value).filter_map(|piece| match piece {
-        Piece::Text(text) => Some(text),
-        Piece::Variable(_) => None,
-    });
-    if ((names_a_secret(name) || is_credential) && !from_variable) || texts.into_iter().any(looks_secret) {
+    if ((names_a_secret(name) || is_credential) && !from_variable) || texts().any(looks_secret) {
         return Err(CliError::configuration(format!(
             "the value of the header {name} may be a secret, and settings are written into the log; nothing was changed"
         ))
@@ -160,7 +168,7 @@ enum Piece<'a> {
     Variable(&'a str),
 }
 
-/// Reads `$NAME` and `${NAME}`; any other `$` is one.
+/// Reads `$NAME` and `${NAME}`; any other `$` is left in a text.
 fn pieces(value: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = value;
     std::iter::from_fn(move || {
@@ -238,6 +246,12 @@ mod tests {
             "cookie: a=b",
             "x-title: sk-0123456789abcdefghij",
             "x-title: $A sk-0123456789abcdefghij",
+            "x-title: 5$",
+            "x-title: $",
+            "x-title: ${hush",
+            "x-title: ${hu sh}",
+            "x-title: $A and $1",
+            "x-key: ${hush",
             "x-title",
             ": a",
             "x-title:",

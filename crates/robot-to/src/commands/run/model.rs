@@ -77,9 +77,26 @@ pub(in crate::commands) fn fallback(
     keys: &Keys,
     observer: Option<Arc<dyn ExchangeObserver>>,
 ) -> Result<Option<Chosen>, CliError> {
-    of_fallback(plan)
-        .map(|plan| find(&plan, cwd, keys, observer))
-        .transpose()
+    let Some(fallback) = of_fallback(plan) else {
+        return Ok(None);
+    };
+    let same = ["provider", "model", "base_url"].iter().all(|key| {
+        let of = |plan: &Plan| {
+            plan.model
+                .get(*key)
+                .and_then(Value::as_str)
+                .map(str::trim)
+                .map(str::to_owned)
+        };
+        of(&fallback) == of(plan)
+    });
+    if same {
+        return Err(CliError::configuration(
+            "--fallback-model is the model itself, which cannot stand in for itself; nothing was changed",
+        )
+        .hint("name another one, such as --fallback-model PROVIDER/NAME, or leave it out"));
+    }
+    find(&fallback, cwd, keys, observer).map(Some)
 }
 
 fn askable(chosen: Chosen) -> Result<Arc<dyn Model>, CliError> {

@@ -234,6 +234,12 @@ fn case_150_a_file_that_is_there_is_not_written_over() {
         let ran = lab.run(&all);
         assert_eq!(ran.on_branch("test.sh"), "exit 0", "{flags:?}");
     }
+    let alone = Lab::new([]).refuse(&["--no-write-guard"]);
+    assert!(
+        alone.stderr.contains("--no-write-guard needs --local-guards"),
+        "{}",
+        alone.stderr
+    );
 }
 
 #[test]
