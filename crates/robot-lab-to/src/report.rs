@@ -55,6 +55,8 @@ pub struct ReportData {
     pub updated: Option<String>,
     /// Time that it was at work, in milliseconds.
     pub elapsed_ms: u64,
+    /// Of that: time in which it waited for providers.
+    pub waited_ms: u64,
     /// Iterations committed.
     pub commits: u32,
     /// Iterations discarded.
@@ -123,6 +125,8 @@ pub struct ReportIteration {
     pub changes: Option<DiffStat>,
     /// Tokens read and written.
     pub tokens: u64,
+    /// Whether a part of the tokens is an estimate.
+    pub estimated: bool,
     /// What they cost; `None` when a part of it is not known.
     pub cost: Option<Cost>,
     /// Time that it took, in milliseconds.
@@ -218,6 +222,7 @@ impl ReportData {
             started: began.map(|began| time(began.started)),
             updated: records.last().map(|record| time(record.ts)),
             elapsed_ms: state.elapsed_ms,
+            waited_ms: state.waited_ms,
             commits: state.commits,
             discarded: state.discarded,
             input_tokens: state.usage.input,
@@ -306,6 +311,9 @@ impl ReportIteration {
             Event::ModelFinished { cost, .. } => Some(*cost),
             _ => None,
         });
+        let estimated = records
+            .iter()
+            .any(|record| matches!(record.event, Event::ModelFinished { estimated: true, .. }));
         let ends = told.outcome.or(records.last()).map(|record| record.ts);
         let starts = records.first().map(|record| record.ts);
         let elapsed = ends.zip(starts).map_or(0, |(end, start)| {
@@ -321,6 +329,7 @@ impl ReportIteration {
             score: score.flatten(),
             changes: None,
             tokens: tokens.fold(0, u64::saturating_add),
+            estimated,
             cost: costs.sum(),
             elapsed_ms: u64::try_from(elapsed).unwrap_or(0),
             candidate: told.candidate,

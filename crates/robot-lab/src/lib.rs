@@ -40,6 +40,7 @@ pub mod robot;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod tool;
+mod wording;
 
 pub use budget::{Budget, BudgetLimit, KnownModels, Limits, ModelFacts, Spent};
 pub use cost::{Cost, Price, Rates};
@@ -53,3 +54,4 @@ pub use model::{
 pub use outage::{Backoff, Limiter, Patience};
 pub use robot::{Robot, RobotBuilder, RobotResult, RunError, StopReason};
 pub use tool::{Abort, Tool, ToolCx, ToolOutcome, ToolSpec, Toolset, ToolsetError, TypedTool};
+pub use wording::counted;

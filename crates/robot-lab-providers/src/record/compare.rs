@@ -1,5 +1,6 @@
 //! What differs between a request that was recorded and one that is sent now, in words for people.
 
+use robot_lab::counted;
 use serde_json::Value;
 
 /// Characters that are shown on each side of where two texts part.
@@ -36,7 +37,8 @@ fn within(recorded: &Value, now: &Value, path: String) -> Option<String> {
             let mut pairs = a.iter().zip(b).enumerate();
             let differs = pairs.find_map(|(i, (old, new))| within(old, new, format!("{path}[{i}]")));
             differs.or_else(|| {
-                (a.len() != b.len()).then(|| format!("{path} has {} entries, it had {}", b.len(), a.len()))
+                (a.len() != b.len())
+                    .then(|| format!("{path} has {}, it had {}", counted(b.len(), "entry"), a.len()))
             })
         }
         (Value::String(a), Value::String(b)) => (a != b).then(|| texts(&path, a, b)),

@@ -5,7 +5,7 @@ use super::names::Names;
 use super::{Recorded, Recording};
 use crate::failure::Reporter;
 use crate::http::Ended;
-use robot_lab::{ModelError, ModelErrorKind, ModelEvent};
+use robot_lab::{ModelError, ModelErrorKind, ModelEvent, counted};
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -53,10 +53,8 @@ impl Playback {
         let exchanges = &self.0.exchanges;
         let mut state = self.state();
         let Some(recorded) = exchanges.get(state.next) else {
-            let n = exchanges.len();
-            return Err(refused(format!(
-                "the recording has {n} exchanges, and this is one more"
-            )));
+            let all = counted(exchanges.len(), "exchange");
+            return Err(refused(format!("the recording has {all}, and this is one more")));
         };
         if let Some(asked) = recorded.model.as_deref().filter(|asked| *asked != model) {
             return Err(refused(format!(

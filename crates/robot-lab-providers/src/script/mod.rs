@@ -84,7 +84,7 @@ pub use file::ScriptError;
 
 use async_trait::async_trait;
 use file::Turn;
-use robot_lab::{Message, Model, ModelError, ModelErrorKind, ModelId, ModelRequest, ModelStream};
+use robot_lab::{Message, Model, ModelError, ModelErrorKind, ModelId, ModelRequest, ModelStream, counted};
 use std::sync::{Mutex, PoisonError};
 
 /// A model that plays a script. The [module](self) describes the format.
@@ -116,8 +116,8 @@ impl ScriptModel {
         let mut played = self.played.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(turn) = self.turns.get(*played) else {
             let message = format!(
-                "the script is used up after {} turns; add turns to it",
-                self.turns.len()
+                "the script is used up after {}; add turns to it",
+                counted(self.turns.len(), "turn")
             );
             return Err(ModelError::new(ModelErrorKind::OffScript, message));
         };

@@ -2,7 +2,7 @@
 
 use super::RunState;
 use crate::commit_message::CommitFormat;
-use robot_lab::Cost;
+use robot_lab::{Cost, counted};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -170,8 +170,8 @@ pub(super) fn due(state: &RunState, elapsed: Duration, policy: &Policy) -> Optio
     }
     if state.no_change_in_a_row >= NO_CHANGE_LIMIT {
         let text = format!(
-            "nothing to do: {} iterations without a change",
-            state.no_change_in_a_row
+            "nothing to do: {} without a change",
+            counted(state.no_change_in_a_row, "iteration")
         );
         return Some(StopReason::new(StopKind::NothingToDo, text));
     }
@@ -179,8 +179,8 @@ pub(super) fn due(state: &RunState, elapsed: Duration, policy: &Policy) -> Optio
         && state.since_improvement >= n
     {
         let text = format!(
-            "plateau: {} iterations without improvement",
-            state.since_improvement
+            "plateau: {} without improvement",
+            counted(state.since_improvement, "iteration")
         );
         return Some(StopReason::new(StopKind::Plateau, text));
     }

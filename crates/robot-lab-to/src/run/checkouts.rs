@@ -6,6 +6,7 @@ use crate::event::Event;
 use crate::log::Journal;
 use crate::settings::{Place, Plan};
 use crate::workspace::{Carry, CarryLimits, Fidelity, Ledger, Listed, free_space};
+use robot_lab::counted;
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -119,14 +120,11 @@ pub(super) async fn choose(
 
 fn told(carry: &Carry) -> String {
     let count = carry.paths().count();
-    let (files, are) = if count == 1 {
-        ("file", "is")
-    } else {
-        ("files", "are")
-    };
+    let are = if count == 1 { "is" } else { "are" };
     let mut text = format!(
-        "{count} ignored {files} of your checkout ({} bytes) {are} copied, for robots to read",
-        carry.bytes
+        "{} of your checkout ({}) {are} copied, for robots to read",
+        counted(count, "ignored file"),
+        counted(carry.bytes, "byte")
     );
     if !carry.left_out.is_empty() {
         let named = carry.left_out.iter().take(MAX_NAMED);

@@ -12,6 +12,7 @@ use crate::log::Journal;
 use crate::settings::{Place, Plan};
 use crate::workspace::{self, Branch, Git, Ledger, Oid, RunRepo, WorkDir};
 use crate::world::RealWorld;
+use robot_lab::counted;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -122,10 +123,10 @@ impl Run {
 fn spent(state: &RunState, policy: &Policy) -> Option<(String, &'static str)> {
     let elapsed = Duration::from_millis(state.elapsed_ms);
     if let Some(n) = policy.max_iterations.filter(|n| state.finished() >= *n) {
-        return Some((format!("{n} iterations"), "--max-iterations"));
+        return Some((counted(n, "iteration"), "--max-iterations"));
     }
     if let Some(n) = policy.max_tokens.filter(|n| state.usage.total() >= *n) {
-        return Some((format!("{n} tokens"), "--max-tokens"));
+        return Some((counted(n, "token"), "--max-tokens"));
     }
     if let Some(limit) = policy.max_cost.filter(|limit| state.cost >= *limit) {
         return Some((limit.to_string(), "--max-cost"));

@@ -2,7 +2,7 @@
 
 use super::assemble::{Parts, WORKSPACE, With, assemble, work_dir};
 use super::dirty::commit_dirty;
-use super::price::{check_price, price_notice};
+use super::price::{check_price, price_notices};
 use super::{Halt, Run, RunDir, RunId, hints, slug};
 use crate::eval::{Goal, Score};
 use crate::event::{Event, Key, LOG_VERSION, Redactor};
@@ -13,6 +13,7 @@ use crate::prompt::MAX_INSTRUCTIONS;
 use crate::settings::{Place, Plan};
 use crate::workspace::{self, Branch, CommitSpec, Git, Ledger, Oid, RunRepo, WorkDir};
 use crate::world::{RealWorld, Unfurnished};
+use robot_lab::counted;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -161,7 +162,8 @@ pub(super) async fn prepare(
         halt.clone(),
     );
     let told = notices(&plan, &ledger).into_iter();
-    for message in told.chain(price_notice(&plan, with.model.id())) {
+    let fallback = with.fallback.as_ref().map(|model| model.id());
+    for message in told.chain(price_notices(&plan, with.model.id(), fallback)) {
         journal
             .append(Event::Notice { message })
             .map_err(at(&dir.log()))?;
@@ -197,11 +199,11 @@ pub(super) async fn prepare(
         let (at, cancel) = (journal.now().as_second(), halt.soft().child_token());
         let made = commit_dirty(&plan, &ledger, &zones, WORKSPACE, id, at, &cancel).await?;
         if let Some((commit, paths)) = made {
-            let changes = if paths == 1 { "change is" } else { "changes are" };
+            let are = if paths == 1 { "is" } else { "are" };
             journal.note(Event::Notice {
                 message: format!(
-                    "{paths} uncommitted {changes} the commit {} on top of {}, which the run starts from; your checkout \
-                     stays as it is",
+                    "{} {are} the commit {} on top of {}, which the run starts from; your checkout stays as it is",
+                    counted(paths, "uncommitted change"),
                     commit.short(),
                     head.short()
                 ),
@@ -468,12 +470,13 @@ pub(super) fn notices(plan: &Plan, ledger: &Ledger) -> Vec<String> {
     match policy.stop_on_plateau {
         _ if policy.has_limit() => {}
         Some(n) if plan.is_scored() => notices.push(format!(
-            "no limit of iterations, tokens, cost or time: the run ends after {n} iterations in a row without improvement"
+            "no limit of iterations, tokens, cost or time: the run ends after {} in a row without improvement",
+            counted(n, "iteration")
         )),
         _ => notices.push(format!(
-            "no limit of iterations, tokens, cost or time: the run ends after {} failures in a row, when there is nothing to \
+            "no limit of iterations, tokens, cost or time: the run ends after {} in a row, when there is nothing to \
              do, or when you stop it",
-            policy.max_consecutive_failures
+            counted(policy.max_consecutive_failures, "failure")
         )),
     }
     notices

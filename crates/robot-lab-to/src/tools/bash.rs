@@ -3,7 +3,7 @@
 use crate::shell::{Shell, head_and_tail};
 use async_trait::async_trait;
 use robot_exec::Stderr;
-use robot_lab::{Abort, ToolCx, ToolOutcome, TypedTool};
+use robot_lab::{Abort, ToolCx, ToolOutcome, TypedTool, counted};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -52,8 +52,8 @@ impl TypedTool for Bash {
         let mut text = format!("[{}]\n", output.status);
         if output.leaked > 0 {
             text.push_str(&format!(
-                "[{} processes were still running and were ended]\n",
-                output.leaked
+                "[{} still ran and had to be ended]\n",
+                counted(output.leaked, "process")
             ));
         }
         text.push_str(&head_and_tail(&output.stdout.text(), MAX_OUTPUT));

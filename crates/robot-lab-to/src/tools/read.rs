@@ -2,7 +2,7 @@
 
 use super::Root;
 use async_trait::async_trait;
-use robot_lab::{Abort, ToolCx, ToolOutcome, TypedTool};
+use robot_lab::{Abort, ToolCx, ToolOutcome, TypedTool, counted};
 use std::sync::Arc;
 
 /// Most lines of one answer, and most bytes of one line and of the whole answer.
@@ -47,8 +47,8 @@ impl TypedTool for Read {
 fn show(bytes: &[u8], offset: usize, limit: usize) -> ToolOutcome {
     if bytes.iter().take(8_000).any(|byte| *byte == 0) {
         return ToolOutcome::Failed(format!(
-            "a binary file of {} bytes; look at it with bash",
-            bytes.len()
+            "a binary file of {}; look at it with bash",
+            counted(bytes.len(), "byte")
         ));
     }
     if bytes.is_empty() {
@@ -72,7 +72,8 @@ fn show(bytes: &[u8], offset: usize, limit: usize) -> ToolOutcome {
     }
     if shown == 0 {
         return ToolOutcome::Failed(format!(
-            "line {first} is past the end; the file has {total} lines"
+            "line {first} is past the end; the file has {}",
+            counted(total, "line")
         ));
     }
     let last = first + shown - 1;
@@ -129,7 +130,7 @@ mod tests {
         assert_eq!(text(show(b"a\nb\nc", 3, 9)), "c\n[lines 3-3 of 3]");
         assert_eq!(
             text(show(b"a\n", 5, 1)),
-            "error: line 5 is past the end; the file has 1 lines"
+            "error: line 5 is past the end; the file has 1 line"
         );
         assert_eq!(text(show(b"", 1, 1)), "[the file is empty]");
         assert_eq!(text(show(b"\xef\xbb\xbfa\r\n\xff\r\n", 1, 9)), "a\n\u{fffd}\n");

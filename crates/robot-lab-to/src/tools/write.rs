@@ -2,7 +2,7 @@
 
 use super::Root;
 use async_trait::async_trait;
-use robot_lab::{Abort, ToolCx, ToolOutcome, TypedTool};
+use robot_lab::{Abort, ToolCx, ToolOutcome, TypedTool, counted};
 use std::sync::Arc;
 
 /// Writes files of the workspace.
@@ -41,10 +41,11 @@ fn write(root: &Root, args: &WriteArgs) -> Result<String, String> {
     root.write(&path, args.content.as_bytes())?;
     let new = args.content.lines().count();
     Ok(match before {
-        None => format!("created {} ({new} lines)", path.display()),
+        None => format!("created {} ({})", path.display(), counted(new, "line")),
         Some(old) => {
             let old = old.split_inclusive(|byte| *byte == b'\n').count();
-            format!("replaced {} ({old} lines before, {new} now)", path.display())
+            let old = counted(old, "line");
+            format!("replaced {} ({old} before, {new} now)", path.display())
         }
     })
 }

@@ -49,8 +49,8 @@ pub enum Fidelity {
 pub enum CarryError {
     /// More than is allowed.
     #[error(
-        "it would copy more than is allowed: {entries} files with {bytes} bytes so far, and the limits are {} files \
-         and {} bytes", limits.entries, limits.bytes
+        "it would copy more than is allowed: {} with {bytes} bytes so far, and the limits are {} files \
+         and {} bytes", robot_lab::counted(entries, "file"), limits.entries, limits.bytes
     )]
     TooMuch {
         /// Counted until a limit was passed.

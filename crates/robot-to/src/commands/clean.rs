@@ -8,6 +8,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::surface::shell_word;
 use jiff::{SignedDuration, Timestamp};
+use robot_lab::counted;
 use robot_lab_to::commit_message::one_line;
 use robot_lab_to::iteration::{RunState, StopKind};
 use robot_lab_to::run::{
@@ -252,7 +253,7 @@ impl Cleaning {
                 verb,
                 &format!(
                     "the trash of {} that lay there for more than {DAYS} days",
-                    things(old.len())
+                    counted(old.len(), "thing")
                 ),
             );
         }
@@ -347,12 +348,7 @@ fn is_finished(kind: StopKind) -> bool {
 fn branch(run: &Logged, record: bool) -> Option<String> {
     let began = Began::of(&run.records)?;
     let commits = RunState::fold(&run.records).commits;
-    let commits = if commits == 1 {
-        "1 commit".to_owned()
-    } else {
-        format!("{commits} commits")
-    };
-    let branch = format!("{} ({commits})", one_line(began.branch));
+    let branch = format!("{} ({})", one_line(began.branch), counted(commits, "commit"));
     Some(if record {
         format!("{branch} stays")
     } else {
@@ -386,14 +382,6 @@ pub(super) fn no_such(wanted: &str, run_dir: &Path, trash: &Trash) -> CliError {
 
 fn days(n: u32) -> SignedDuration {
     SignedDuration::from_hours(i64::from(n) * 24)
-}
-
-fn things(n: usize) -> String {
-    if n == 1 {
-        "one thing".into()
-    } else {
-        format!("{n} things")
-    }
 }
 
 #[cfg(test)]

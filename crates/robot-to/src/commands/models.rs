@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::key::Keys;
 use crate::surface::printable;
-use robot_lab::ModelErrorKind;
+use robot_lab::{ModelErrorKind, counted};
 use robot_lab_providers::{ModelConfig, OfferedModel, key_variable, known_providers, offered};
 use serde_json::json;
 use std::time::Duration;
@@ -53,8 +53,8 @@ pub(crate) async fn run(args: &ModelsArgs, keys: &Keys) -> Result<Exit, CliError
             format!("{} lists no model", args.provider)
         } else {
             format!(
-                "none of the {} models of {} has {part:?} in its name",
-                models.len(),
+                "none of the {} of {} has {part:?} in its name",
+                counted(models.len(), "model"),
                 args.provider
             )
         };

@@ -4,8 +4,9 @@ use super::current_dir;
 use crate::args::RunsArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::surface::money;
 use jiff::Timestamp;
-use robot_lab::Cost;
+use robot_lab::{Cost, counted};
 use robot_lab_to::commit_message::{clip, one_line};
 use robot_lab_to::iteration::RunState;
 use robot_lab_to::run::{Began, Logged, RunDir, RunId, Standing};
@@ -59,7 +60,7 @@ impl Listed {
         match dir.load() {
             Ok(file) => Ok(Self {
                 standing: match (dir.is_held(), file.reason) {
-                    (Ok(true), _) => "running".into(),
+                    (Ok(true), _) => at_work(run_dir, id).into(),
                     (_, Some(reason)) => reason.text,
                     // It has no end and no process: it was killed.
                     (_, None) => "cut off".into(),
@@ -98,6 +99,14 @@ impl Listed {
     }
 }
 
+/// What a run does that a process has: only its log knows of a wait.
+fn at_work(run_dir: &Path, id: &RunId) -> &'static str {
+    match Logged::read(run_dir, Some(id.as_str())) {
+        Ok(run) => Standing::of(&run.records, true, Timestamp::now()).word(),
+        Err(_) => "running",
+    }
+}
+
 fn as_line(id: &RunId, listed: Result<Listed, String>) -> String {
     match listed {
         Err(error) => format!("{id}  cannot be read: {}", one_line(&error)),
@@ -105,11 +114,13 @@ fn as_line(id: &RunId, listed: Result<Listed, String>) -> String {
             let (iterations, commits) = (run.state.iteration, run.state.commits);
             let objective = clip(&one_line(&run.objective), 60);
             let cost = match run.state.known_cost() {
-                Some(cost) if cost > Cost::ZERO => format!("  {cost}"),
+                Some(cost) if cost > Cost::ZERO => format!("  {}", money(cost, run.state.usage.estimated)),
                 _ => String::new(),
             };
             let line = format!(
-                "{id}  {iterations:>3} iterations, {commits:>3} commits{cost}  {}  {objective}",
+                "{id}  {:>14}, {:>11}{cost}  {}  {objective}",
+                counted(iterations, "iteration"),
+                counted(commits, "commit"),
                 one_line(&run.standing)
             );
             line.trim_end().to_owned()
@@ -130,6 +141,7 @@ fn as_json(id: &RunId, dir: &RunDir, listed: Result<Listed, String>) -> String {
             "commits": run.state.commits,
             "discarded": run.state.discarded,
             "tokens": run.state.usage.total(),
+            "estimated": run.state.usage.estimated,
             "cost": run.state.known_cost(),
             "started": run.started,
             "updated": run.updated,

@@ -1,6 +1,7 @@
 //! Shows each setting, its value, and where it came from.
 
 use super::{Chosen, Kind, Layer, Setting, Source, Sources, combine};
+use robot_lab::counted;
 use robot_lab_to::commit_message::{clip, one_line};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -45,7 +46,7 @@ pub(crate) fn as_text(settings: &[Setting], sources: &Sources, layers: &[Layer])
             .map(|layer| layer.given.len())
     };
     let mut line = |name: String, state: String| text.push_str(&format!("  {name}  {state}\n"));
-    let file = |count: Option<usize>| count.map_or("(there is no such file)".into(), counted);
+    let file = |count: Option<usize>| count.map_or("(there is no such file)".into(), number);
     match &sources.user {
         Some(path) => line(
             shown(path),
@@ -65,11 +66,11 @@ pub(crate) fn as_text(settings: &[Setting], sources: &Sources, layers: &[Layer])
     }
     line(
         "variables".into(),
-        counted(said(&|source| *source == Source::Variables).unwrap_or(0)),
+        number(said(&|source| *source == Source::Variables).unwrap_or(0)),
     );
     line(
         "flags".into(),
-        counted(said(&|source| *source == Source::Flags).unwrap_or(0)),
+        number(said(&|source| *source == Source::Flags).unwrap_or(0)),
     );
     text.push('\n');
     let rows = rows(settings, layers);
@@ -151,9 +152,6 @@ fn shown(path: &Path) -> String {
     one_line(&path.display().to_string())
 }
 
-fn counted(settings: usize) -> String {
-    format!(
-        "({settings} {})",
-        if settings == 1 { "setting" } else { "settings" }
-    )
+fn number(settings: usize) -> String {
+    format!("({})", counted(settings, "setting"))
 }

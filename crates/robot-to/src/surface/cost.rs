@@ -31,18 +31,25 @@ impl Bill {
         let Some(cost) = self.cost else {
             return "not known: the model's price is not; --price says it".into();
         };
-        let mark = if self.estimated && cost > Cost::ZERO {
-            "~"
-        } else {
-            ""
-        };
         let least = if self.unpriced { "at least " } else { "" };
         let each = match self.per_commit {
-            Some(each) if cost > Cost::ZERO => format!(" ({mark}{each} per accepted change)"),
+            Some(each) if cost > Cost::ZERO => {
+                format!(" ({} per accepted change)", money(each, self.estimated))
+            }
             _ => String::new(),
         };
-        format!("{least}{mark}{cost}{each}")
+        format!("{least}{}{each}", money(cost, self.estimated))
     }
+}
+
+/// An amount, marked where it is an estimate of something.
+pub(crate) fn money(cost: Cost, estimated: bool) -> String {
+    guessed(cost.to_string(), estimated && cost > Cost::ZERO)
+}
+
+/// A number, marked where it is an estimate.
+pub(super) fn guessed(number: String, estimated: bool) -> String {
+    if estimated { format!("~{number}") } else { number }
 }
 
 /// `~12.3k in (80% cached), ~1.2k out`.

@@ -1,6 +1,7 @@
 //! What goes over the wire to a provider and back, on standard error, for `--debug`.
 
 use super::printable;
+use robot_lab::counted;
 use robot_lab_providers::{Exchange, ExchangeObserver};
 use robot_lab_to::event::Redactor;
 use robot_lab_to::shell::head_and_tail;
@@ -33,7 +34,7 @@ impl Debug {
                 body,
                 ..
             } => (
-                format!("debug {number} > POST {address}, {} bytes", body.len()),
+                format!("debug {number} > POST {address}, {}", counted(body.len(), "byte")),
                 body,
             ),
             Exchange::Answer {
@@ -45,7 +46,10 @@ impl Debug {
                 body,
                 bytes,
                 ..
-            } => (format!("debug {number} < {status}, {bytes} bytes"), body),
+            } => (
+                format!("debug {number} < {status}, {}", counted(bytes, "byte")),
+                body,
+            ),
         };
         // Secrets first: a cut through one would leave a half of it.
         let body = head_and_tail(&self.redactor.text(body), MAX_BODY);

@@ -14,6 +14,7 @@ mod summary;
 mod wrap;
 
 pub(crate) use attempts::Row;
+pub(crate) use cost::money;
 pub(crate) use debug::Debug;
 pub(crate) use findings::{Finding, Level};
 pub(crate) use jsonl::Jsonl;
@@ -24,15 +25,23 @@ pub(crate) use report::markdown;
 pub(crate) use status::{Places, Status};
 pub(crate) use summary::summary;
 
+use robot_lab::counted;
 use robot_lab_to::commit_message::{one_line, steers};
 use robot_lab_to::iteration::RunState;
 use robot_lab_to::workspace::DiffStat;
 use std::io::IsTerminal as _;
 
+/// A time so near is shown to the second.
+const NEAR: jiff::SignedDuration = jiff::SignedDuration::from_mins(2);
+
 /// How much a change changes.
 pub(crate) fn extent(stat: &DiffStat) -> String {
-    let files = if stat.files == 1 { "file" } else { "files" };
-    format!("+{} −{} in {} {files}", stat.added, stat.removed, stat.files)
+    format!(
+        "+{} −{} in {}",
+        stat.added,
+        stat.removed,
+        counted(stat.files, "file")
+    )
 }
 
 /// A text of several lines in which everything that would steer a terminal is spelled out.
@@ -60,14 +69,15 @@ pub(crate) fn shell_word(text: &str) -> String {
     }
 }
 
-/// A time as a clock on the wall here shows it, with its date unless that is today's.
+/// A time as a clock on the wall here shows it: with its date unless that is today's, and with seconds when it is near.
 pub(crate) fn local(at: jiff::Timestamp, now: jiff::Timestamp) -> String {
     let zone = jiff::tz::TimeZone::system();
+    let is_near = at.duration_since(now).abs() < NEAR;
     let (at, now) = (at.to_zoned_datetime(zone.clone()), now.to_zoned_datetime(zone));
-    let format = if at.date() == now.date() {
-        "%H:%M"
-    } else {
-        "%Y-%m-%d %H:%M"
+    let format = match at.date() == now.date() {
+        _ if is_near => "%H:%M:%S",
+        true => "%H:%M",
+        false => "%Y-%m-%d %H:%M",
     };
     at.strftime(format).to_string()
 }
@@ -83,8 +93,7 @@ pub(crate) fn answers(state: &RunState) -> Option<String> {
 
 /// How long providers were waited for.
 pub(crate) fn waited(state: &RunState) -> String {
-    let seconds = i64::try_from(state.waited_ms / 1_000).unwrap_or(i64::MAX);
-    format!("{} for providers", plain::clock(seconds))
+    format!("{} for providers", plain::lasted(state.waited_ms))
 }
 
 /// How to write to a terminal.

@@ -2,7 +2,7 @@
 
 use super::Style;
 use super::wrap::wrap;
-use robot_lab::Cost;
+use robot_lab::{Cost, counted};
 use robot_lab_to::commit_message::{clip, one_line};
 use robot_lab_to::event::{Event, Record};
 use robot_lab_to::log::Observer;
@@ -67,7 +67,7 @@ impl Plain {
         }
         let now = jiff::Timestamp::now();
         let written = if self.words && state.written > 0 {
-            format!(", {} bytes", state.written)
+            format!(", {}", counted(state.written, "byte"))
         } else {
             String::new()
         };
@@ -192,6 +192,11 @@ pub(super) fn clock(seconds: i64) -> String {
     }
 }
 
+/// How long something took that took some time.
+pub(super) fn lasted(ms: u64) -> String {
+    clock(i64::try_from(ms.div_ceil(1_000)).unwrap_or(i64::MAX))
+}
+
 /// A number in at most five characters.
 pub(super) fn count(n: u64) -> String {
     let tenths = |unit: u64| format!("{}.{}", n / unit, n % unit * 10 / unit);
@@ -301,19 +306,12 @@ pub(super) fn line(style: Style, event: &Event) -> Option<String> {
             waited_ms,
             answered: true,
             ..
-        } => format!(
-            "{} answers, after {}",
-            text(model),
-            clock(i64::try_from(waited_ms / 1_000).unwrap_or(i64::MAX))
-        ),
+        } => format!("{} answers, after {}", text(model), lasted(*waited_ms)),
         Event::ProviderResumed {
             waited_ms,
             answered: false,
             ..
-        } => format!(
-            "not waited any longer, after {}",
-            clock(i64::try_from(waited_ms / 1_000).unwrap_or(i64::MAX))
-        ),
+        } => format!("not waited any longer, after {}", lasted(*waited_ms)),
         Event::Compacted {
             before_tokens,
             after_tokens,

@@ -3,6 +3,7 @@
 use super::Style;
 use super::cost::{self, Bill};
 use super::plain::{clock, line};
+use robot_lab::counted;
 use robot_lab_to::commit_message::{clip, one_line};
 use robot_lab_to::event::{Event, Record};
 use robot_lab_to::iteration::RunState;
@@ -112,7 +113,10 @@ impl Status<'_> {
             line("Kept in:", attempts);
         }
         if self.unknown > 0 {
-            let unknown = format!("{} events of a newer robot-to, passed over", self.unknown);
+            let unknown = format!(
+                "{} of a newer robot-to, passed over",
+                counted(self.unknown, "event")
+            );
             line("Unknown:", &unknown);
         }
         let mut name = "Lately:";

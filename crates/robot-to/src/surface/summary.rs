@@ -4,6 +4,7 @@ use super::cost::{Bill, tokens};
 use super::extent;
 use super::plain::clock;
 use crate::exit::Exit;
+use robot_lab::counted;
 use robot_lab_to::iteration::StopKind;
 use robot_lab_to::run::RunReport;
 use std::path::Path;
@@ -58,9 +59,9 @@ pub(crate) fn summary(report: &RunReport, cwd: &Path, flags: &str) -> String {
     }
     if report.missed > 0 {
         text.push_str(&format!(
-            "Not shown:  {} events, which nobody read in time; the log has them
+            "Not shown:  {}, which nobody read in time; the log has them
 ",
-            report.missed
+            counted(report.missed, "event")
         ));
     }
     let mut next = Vec::new();

@@ -162,10 +162,10 @@ fn the_trash_is_emptied_of_what_lies_there_for_a_month() {
     std::fs::set_permissions(&odd, locked).unwrap();
     assert_in(
         &seen(&lab, &["clean", "--dry-run"]),
-        &["To empty:   the trash of one thing"],
+        &["To empty:   the trash of 1 thing"],
     );
     assert!(old.exists());
-    assert_in(&seen(&lab, &["clean"]), &["Emptied:    the trash of one thing"]);
+    assert_in(&seen(&lab, &["clean"]), &["Emptied:    the trash of 1 thing"]);
     assert!(trash(&lab).is_empty());
 }
 

@@ -103,7 +103,7 @@ fn case_170_a_resumed_run_goes_by_its_plan_and_not_by_files_and_variables() {
         .env("ROBOT_LAB_TO_REQUIRE_IMPROVEMENT", "false");
     let refused = lab.env.run(["resume"]);
     refused.assert_code(2);
-    says(&refused, &["1 iterations; raise it with --max-iterations"]);
+    says(&refused, &["1 iteration; raise it with --max-iterations"]);
     let ran = lab
         .launch(lab.env.command(["resume", "--max-iterations", "2"]))
         .end(PATIENCE);
@@ -139,7 +139,7 @@ fn every_command_looks_where_the_users_file_puts_runs() {
     let status = lab.env.run(["status"]);
     status.assert_code(0);
     let runs = lab.env.run(["runs"]);
-    assert!(runs.stdout.contains("1 iterations"), "{}", runs.stdout);
+    assert!(runs.stdout.contains("1 iteration,"), "{}", runs.stdout);
     let attempts = lab.env.run(["attempts"]);
     attempts.assert_code(0);
     let resumed = lab.env.run(["resume"]);
@@ -453,6 +453,12 @@ fn a_variable_that_commands_need_is_not_taken_for_a_header() {
         ("x-team: Bearer zzzsecretzzz", "may be a secret"),
         ("Content-Length: 3", "cannot be set"),
         ("host: elsewhere", "cannot be set"),
+        (
+            "x-team: ${zzzname",
+            "the value of the header x-team has a $ that begins no variable",
+        ),
+        ("x-team: zzz$", "x-team has a $ that begins no variable"),
+        ("x-key: $1zzz", "x-key has a $ that begins no variable"),
     ] {
         let refused = lab.refuse(&["--header", header]);
         says(&refused, &[said]);

@@ -327,7 +327,7 @@ fn the_commands_of_getting_started_work() {
         (
             clean,
             &[
-                "2 iterations,   1 commits  max iterations reached (2)",
+                "2 iterations,    1 commit  max iterations reached (2)",
                 "Cleaned:    ",
             ],
         ),

@@ -72,6 +72,13 @@ fn case_121_f51_a_limit_is_waited_for_and_costs_nothing() {
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
+    let until = shown.split("waiting for openai until ").nth(1).unwrap();
+    let time = until.split(' ').next().unwrap();
+    assert_eq!(
+        time.matches(':').count(),
+        2,
+        "a wait of seconds is told to the second: {until}"
+    );
 }
 
 #[test]
@@ -191,6 +198,8 @@ fn case_121_a_wait_is_shown_by_status_and_ends_with_the_first_signal() {
     assert_eq!(status["waiting"]["announced"], true);
     let text = lab.env.run(["status"]).stdout;
     assert!(text.contains("waiting: for openai/test-model until "), "{text}");
+    let listed = lab.env.run(["runs"]).stdout;
+    assert!(listed.contains("  waiting  make every part hold"), "{listed}");
     started.process.signal(Signal::INT);
     let ran = started.end(SOON);
     ran.assert_end(130, "interrupted");
@@ -247,6 +256,16 @@ fn an_outage_longer_than_max_wait_ends_the_run_and_it_goes_on_later() {
     assert_eq!(ran.outcomes(), ["iteration:interrupted"]);
     assert_eq!(ran.file.state.failures_in_a_row, 0);
     assert_eq!(ran.requests().len(), 2, "the last try is at the end of the wait");
+
+    lab.server.push(Reply::status(503));
+    let ran = lab
+        .launch(
+            lab.env
+                .command(["resume", "--max-wait", "0", "--max-retries", "0"]),
+        )
+        .end(PATIENCE);
+    ran.finished.assert_code(5);
+    assert!(!ran.reason().contains("waited"), "{}", ran.reason());
 
     let resume = ["resume", "--max-wait", "6h", "--max-retries", "2"];
     lab.server.push(good("one"));
@@ -371,6 +390,32 @@ fn case_129_a_run_that_two_models_worked_on_says_so() {
     let answers = "Answers:    openai/spare 1, openai/test-model 1";
     assert!(ran.finished.stdout.contains(answers), "{}", ran.shown());
     assert!(lab.env.run(["status"]).stdout.contains("openai/spare 1"));
+}
+
+#[test]
+fn a_fallback_that_is_the_model_itself_is_refused() {
+    let lab = Lab::new([]);
+    for named in ["test-model", "openai/test-model", " test-model"] {
+        let finished = lab.refuse(&["--fallback-model", named]);
+        assert!(
+            finished.stderr.contains("is the model itself"),
+            "{}",
+            finished.stderr
+        );
+    }
+}
+
+#[test]
+fn a_fallback_that_is_counted_otherwise_than_the_model_is_told() {
+    let lab = Lab::serving(two_models(|| good("one")));
+    let price = ["--price", "in=1,out=2", "--fallback-model", "spare"];
+    let mut args = vec!["--max-iterations", "1"];
+    args.extend(price);
+    let ran = lab.run(&args);
+    is_as_good_as_ever(&ran);
+    let told = "note: the fallback openai/spare costs nothing where it is served, and is counted so; --price holds for \
+                openai/test-model alone";
+    assert!(ran.shown().contains(told), "{}", ran.shown());
 }
 
 #[test]

@@ -158,7 +158,7 @@ fn the_run_directory_and_the_private_copies_go_where_the_user_says() {
     let listed = lab.env.run(["runs", "--run-dir", records.to_str().unwrap()]);
     listed.assert_code(0);
     assert!(
-        listed.stdout.contains("1 iterations,   1 commits"),
+        listed.stdout.contains("  1 iteration,    1 commit"),
         "{}",
         listed.stdout
     );

@@ -41,7 +41,7 @@ fn case_104_processes_in_the_background_end_with_the_command_that_started_them()
     );
     let told = ran.requests()[1].last_text("tool").unwrap();
     assert!(
-        told.contains("litter is out") && told.contains("still running and were ended"),
+        told.contains("litter is out") && told.contains("still ran and had to be ended"),
         "{told}"
     );
 }

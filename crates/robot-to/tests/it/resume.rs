@@ -69,7 +69,7 @@ fn a_spent_limit_is_named_with_the_flag_that_raises_it() {
     assert!(
         refused
             .stderr
-            .contains("1 iterations; raise it with --max-iterations"),
+            .contains("1 iteration; raise it with --max-iterations"),
         "{}",
         refused.stderr
     );

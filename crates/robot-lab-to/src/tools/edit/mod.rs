@@ -11,7 +11,7 @@ use super::root::MAX_FILE;
 use async_trait::async_trait;
 use lines::{MAX_PLACES, uses_crlf};
 use memchr::{memchr_iter, memmem};
-use robot_lab::{Abort, ToolCx, ToolOutcome, TypedTool};
+use robot_lab::{Abort, ToolCx, ToolOutcome, TypedTool, counted};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -51,12 +51,11 @@ fn edit(root: &Root, args: &EditArgs) -> Result<String, String> {
     let bytes = root.read(&path)?;
     let Replaced { bytes, lines, note } = replace(&bytes, &args.old_text, &args.new_text, args.replace_all)?;
     root.write(&path, &bytes)?;
-    let plural = if lines.len() == 1 { "" } else { "s" };
     let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
     Ok(format!(
-        "edited {}: {} replacement{plural}, at line {}{note}",
+        "edited {}: {}, at line {}{note}",
         path.display(),
-        lines.len(),
+        counted(lines.len(), "replacement"),
         first_of(&lines)
     ))
 }

@@ -233,17 +233,13 @@ impl<'a> Requester<'a> {
                 );
                 ModelError::new(blocked.why.kind, message).retry_after(Some(left))
             }
-            (Some(last), _) => ModelError::new(
-                last.kind,
-                format!("{}; waited {} for it", last.message, spell(waited)),
-            ),
-            (None, Some(Blocked { why, .. })) => ModelError::new(
-                why.kind,
-                format!("{}; waited {} for it", why.message, spell(waited)),
-            ),
+            (Some(last), _) => ModelError::new(last.kind, format!("{}{}", last.message, after_wait(waited))),
+            (None, Some(Blocked { why, .. })) => {
+                ModelError::new(why.kind, format!("{}{}", why.message, after_wait(waited)))
+            }
             (None, None) => ModelError::new(
                 ModelErrorKind::Overloaded,
-                format!("other requests are waited for; waited {} for them", spell(waited)),
+                format!("other requests are waited for{}", after_wait(waited)),
             ),
         };
         self.tell(&error, None);
@@ -341,6 +337,14 @@ impl Drop for Hold<'_> {
             waited: self.began.elapsed(),
             answered: self.answered,
         });
+    }
+}
+
+/// How long was waited, if that is worth a word.
+fn after_wait(waited: Duration) -> String {
+    match waited.as_secs() {
+        0 => String::new(),
+        _ => format!("; waited {} for it", spell(waited)),
     }
 }
 

@@ -5,9 +5,10 @@ mod escape;
 
 use super::cost::{self, Bill};
 use super::extent;
-use super::plain::{clock, count};
+use super::plain::{clock, count, lasted};
 use chart::{Point, chart, number};
 use escape::{code, text};
+use robot_lab::counted;
 use robot_lab_to::commit_message::one_line;
 use robot_lab_to::report::{ReportData, ReportIteration, ReportMeasure};
 use robot_lab_to::workspace::{DiffStat, Oid};
@@ -105,14 +106,18 @@ fn facts(report: &ReportData) -> String {
         "Time",
         Some(format!("{}{}", time(report.elapsed_ms), ends.unwrap_or_default())),
     );
+    if report.waited_ms > 0 {
+        let waited = format!("{} for providers", lasted(report.waited_ms));
+        fact("Waited", Some(waited));
+    }
     fact("Model", report.model.as_deref().map(text));
     fact("Gate", report.verify_command.as_deref().map(code));
     let measure = report.measure.as_ref();
     fact("Measure", measure.map(|measure| code(&measure.command)));
     if report.unknown_events > 0 {
         let unknown = format!(
-            "{} events of a newer robot-to, passed over",
-            report.unknown_events
+            "{} of a newer robot-to, passed over",
+            counted(report.unknown_events, "event")
         );
         fact("Unknown", Some(unknown));
     }
@@ -211,8 +216,10 @@ fn table(report: &ReportData) -> String {
             outcome,
             told.score.map(number).unwrap_or_default(),
             told.changes.as_ref().map(lines).unwrap_or_default(),
-            count(told.tokens),
-            told.cost.map(|cost| cost.to_string()).unwrap_or_default(),
+            cost::guessed(count(told.tokens), told.estimated && told.tokens > 0),
+            told.cost
+                .map(|cost| cost::money(cost, told.estimated))
+                .unwrap_or_default(),
             time(told.elapsed_ms),
             summary.join(" — "),
         ]
@@ -293,7 +300,14 @@ impl<T> Latest<'_, T> {
     fn note(&self) -> String {
         match self.left {
             0 => String::new(),
-            left => format!("{left} earlier ones are left out; {}.\n\n", self.rest),
+            left => {
+                let are = if left == 1 { "is" } else { "are" };
+                format!(
+                    "{} {are} left out; {}.\n\n",
+                    counted(left, "earlier one"),
+                    self.rest
+                )
+            }
         }
     }
 

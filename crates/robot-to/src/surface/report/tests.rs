@@ -121,6 +121,54 @@ fn nothing_that_robots_wrote_shapes_the_page() {
 }
 
 #[test]
+fn what_was_estimated_and_waited_is_told() {
+    let mut records = records(2, "words");
+    let spent = |estimated| {
+        let usage = robot_lab::Usage {
+            input: 12_000,
+            output: 300,
+            estimated,
+            ..robot_lab::Usage::default()
+        };
+        let cost = Some(robot_lab::Cost::from_cents(7));
+        Event::model_finished(0, "p/m".into(), usage, cost, None, 5)
+    };
+    let waited = Event::ProviderResumed {
+        candidate: 0,
+        model: "p/m".into(),
+        waited_ms: 61_001,
+        answered: true,
+    };
+    let template = records[0].clone();
+    for (number, estimated) in [(1, false), (2, true)] {
+        let after = |record: &Record| record.iteration <= number;
+        let at = records.iter().rposition(after).unwrap();
+        for event in [spent(estimated), waited.clone()] {
+            let record = Record {
+                iteration: number,
+                event,
+                ..template.clone()
+            };
+            records.insert(at, record);
+        }
+    }
+    let text = page(&records);
+    for part in [
+        "- **Tokens:** ~24.0k in, ~600 out\n",
+        "- **Cost:** ~$0.14",
+        "- **Waited:** 2:03 for providers\n",
+        "|  12.3k |  $0.07 |",
+        "| ~12.3k | ~$0.07 |",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(
+        !page(&self::records(2, "words")).contains("Waited"),
+        "nothing was"
+    );
+}
+
+#[test]
 fn a_day_is_said_once() {
     let at = |hour: &str| format!("2026-11-30T{hour}:05.000Z");
     assert_eq!(span(&at("01:02"), &at("03:04")), "2026-11-30 01:02 to 03:04");
