@@ -34,6 +34,8 @@ pub struct Waiting {
     pub kind: String,
     /// When it is over, at the latest.
     pub until: Timestamp,
+    /// The other model that might have answered and does not either, and why, as the log has it.
+    pub other: Option<(String, String)>,
     /// Whether the provider said so; otherwise it is how long may be waited, and it is asked again and again.
     pub announced: bool,
 }
@@ -44,12 +46,23 @@ impl Waiting {
         self.model.split('/').next().unwrap_or(&self.model)
     }
 
-    /// Why, for people.
-    pub fn why(&self) -> &str {
-        match self.kind.as_str() {
-            "rate_limited" => "rate limit",
-            kind => kind,
+    /// Why, for people; and of the other model, if that does not answer either.
+    pub fn why(&self) -> String {
+        let why = spelled(&self.kind);
+        match &self.other {
+            Some((model, kind)) => format!("{why}; {model}: {}", spelled(kind)),
+            None => why.into(),
         }
+    }
+}
+
+fn spelled(kind: &str) -> &str {
+    match kind {
+        "rate_limited" => "rate limit",
+        "model_not_found" => "model not found",
+        "bad_request" => "bad request",
+        "context_length" => "too long",
+        kind => kind,
     }
 }
 
@@ -64,12 +77,15 @@ impl RunView {
                 kind,
                 until,
                 announced,
+                other_model,
+                other_kind,
                 ..
             } => {
                 self.waiting = Some(Waiting {
                     model: model.clone(),
                     kind: kind.clone(),
                     until: *until,
+                    other: other_model.clone().zip(other_kind.clone()),
                     announced: *announced,
                 });
             }

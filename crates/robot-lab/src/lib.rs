@@ -44,7 +44,7 @@ mod wording;
 
 pub use budget::{Budget, BudgetLimit, KnownModels, Limits, ModelFacts, Spent};
 pub use cost::{Cost, Price, Rates};
-pub use event::{EventSink, NoEvents, Repair, RobotEvent};
+pub use event::{EventSink, NoEvents, OutOfOrder, Repair, RobotEvent};
 pub use hook::{Hook, HookCx, NextModel, NextTool, Store, Turn, TurnAction};
 pub use message::{AssistantMessage, AssistantPart, Message, ToolCall, ToolPart, ToolResult, Transcript};
 pub use model::{

@@ -12,7 +12,7 @@ pub(crate) use reply::Ended;
 
 use crate::config::{self, ConfigError, ModelConfig};
 use crate::failure::Reporter;
-use crate::protocol::{Options, Protocol};
+use crate::protocol::{Learnt, Options, Protocol};
 use crate::providers::{self, Provider};
 use crate::record::Playback;
 use async_trait::async_trait;
@@ -104,6 +104,14 @@ impl HttpModel {
     #[must_use]
     pub fn observed_by(self, observer: Arc<dyn ExchangeObserver>) -> Self {
         self.with(|speaker| speaker.watched = Watched::by(observer))
+    }
+
+    /// Knows from the beginning what an earlier model of this configuration found that its server does not take: each
+    /// `change` of [`ModelEvent::Adapted`](robot_lab::ModelEvent::Adapted). One that nobody understands is passed over.
+    #[must_use]
+    pub fn having_learnt<'a>(self, changes: impl IntoIterator<Item = &'a str>) -> Self {
+        let learnt = Learnt::read(changes);
+        self.with(|speaker| speaker.learnt = Mutex::new(learnt))
     }
 
     /// Plays a recording: nothing is sent. Where several models were recorded, all of them are given the same one.

@@ -68,9 +68,9 @@ impl Speaker {
 
     /// Sends a request, and hands on the reply.
     pub(super) async fn speak(self: Arc<Self>, request: ModelRequest) -> Result<ModelStream, ModelError> {
-        let (reply, changes) = self.begin(&request, self.learnt()).await?;
+        let (reply, notes) = self.begin(&request, self.learnt()).await?;
         let speech = Speech {
-            notes: changes.iter().map(note).collect(),
+            notes: notes.into(),
             streamed: reply.streamed,
             second: None,
             heard: false,
@@ -115,7 +115,11 @@ impl Speaker {
     }
 
     /// Sends a request until a reply begins, and remembers what helped. What fails before that has cost nothing.
-    async fn begin(&self, request: &ModelRequest, known: Learnt) -> Result<(Reply, Vec<Change>), ModelError> {
+    async fn begin(
+        &self,
+        request: &ModelRequest,
+        known: Learnt,
+    ) -> Result<(Reply, Vec<ModelEvent>), ModelError> {
         let mut learnt = known.clone();
         let mut written = self.write(request, &learnt);
         // What a server in trouble says may be of the trouble: then it counts for this request alone.
@@ -127,7 +131,7 @@ impl Speaker {
                     if sure {
                         self.remember(&changes);
                     }
-                    return Ok((reply, changes));
+                    return Ok((reply, notes(&changes, sure)));
                 }
                 Err(ended) => ended,
             };
@@ -146,7 +150,7 @@ impl Speaker {
         }
         self.open(request, &learnt, &written)
             .await
-            .map(|reply| (reply, learnt.since(&known)))
+            .map(|reply| (reply, notes(&learnt.since(&known), false)))
             .map_err(|ended| ended.error)
     }
 
@@ -178,8 +182,13 @@ impl Speaker {
     }
 }
 
-fn note(change: &Change) -> ModelEvent {
-    ModelEvent::Adapted(change.to_string())
+/// Says what is done otherwise, and in a form to be written down where it is `kept`.
+fn notes(changes: &[Change], kept: bool) -> Vec<ModelEvent> {
+    let note = |change: &Change| ModelEvent::Adapted {
+        note: change.to_string(),
+        change: kept.then(|| change.written()),
+    };
+    changes.iter().map(note).collect()
 }
 
 /// Whether a failure may be one of how the request is put.
@@ -238,8 +247,9 @@ impl Speech {
     async fn ask_for_all_at_once(&mut self) -> Result<(), ModelError> {
         let learnt = self.speaker.learnt();
         let whole = learnt.and(Change::Whole).unwrap_or(learnt);
-        let (reply, changes) = self.speaker.begin(&self.request, whole).await?;
-        self.notes.extend(changes.iter().map(note));
+        let (reply, notes) = self.speaker.begin(&self.request, whole).await?;
+        self.notes.push_back(ModelEvent::Again);
+        self.notes.extend(notes);
         self.reply = reply;
         Ok(())
     }
@@ -252,6 +262,6 @@ impl Speech {
             _ => return,
         };
         self.speaker.remember(&[change]);
-        self.notes.push_back(note(&change));
+        self.notes.extend(notes(&[change], true));
     }
 }

@@ -66,7 +66,7 @@ fn reasoned() -> ModelRequest {
 
 fn adapted(outcome: &Outcome) -> Vec<String> {
     let note = |event: &ModelEvent| match event {
-        ModelEvent::Adapted(note) => Some(note.clone()),
+        ModelEvent::Adapted { note, .. } => Some(note.clone()),
         _ => None,
     };
     outcome.events.iter().filter_map(note).collect()
@@ -75,21 +75,33 @@ fn adapted(outcome: &Outcome) -> Vec<String> {
 /// A server that refuses while `wrong` says why, and two requests to it: the second is right at once.
 async fn learns(
     provider: &str,
-    model: &str,
+    name: &str,
     request: ModelRequest,
     wrong: impl Fn(&Request) -> Option<Reply> + Send + Sync + 'static,
 ) -> (Vec<Request>, Vec<String>) {
     let server = ModelServer::answering(move |request| wrong(request).unwrap_or_else(|| Reply::text("hi")));
-    let model = asking(provider, model, &server);
+    let model = asking(provider, name, &server);
     let first = send(&model, request.clone()).await.whole();
     assert_eq!(first.text(), "hi");
     let requests = server.requests();
-    let second = send(&model, request).await.whole();
+    let second = send(&model, request.clone()).await.whole();
     assert_eq!(adapted(&second), Vec::<String>::new());
     assert_eq!(
         server.requests().len(),
         requests.len() + 1,
         "what helped is remembered"
+    );
+    let changes = first.events.iter().filter_map(|event| match event {
+        ModelEvent::Adapted { change, .. } => change.as_deref(),
+        _ => None,
+    });
+    let later = asking(provider, name, &server).having_learnt(changes.chain(["of a newer program"]));
+    let third = send(&later, request).await.whole();
+    assert_eq!((third.text(), adapted(&third)), ("hi".into(), vec![]));
+    assert_eq!(
+        server.requests().len(),
+        requests.len() + 2,
+        "what was written down need not be learnt again"
     );
     drop(server.take_violations());
     (requests, adapted(&first))

@@ -80,7 +80,7 @@ async fn turns_are_played_in_order_and_then_it_is_over() {
     assert_eq!((fourth.events.len(), fourth.usage()), (1, None));
 
     let over = send(&model, request()).await.broken();
-    assert_eq!(over.kind, ModelErrorKind::BadRequest);
+    assert_eq!(over.kind, ModelErrorKind::OffScript);
     assert_eq!(
         over.message,
         "the script is used up after 4 turns; add turns to it"
@@ -105,7 +105,7 @@ async fn a_script_does_not_drift_unnoticed() {
             .unwrap();
     for _ in 0..2 {
         let error = send(&model, saying("write the docs")).await.broken();
-        assert_eq!(error.kind, ModelErrorKind::BadRequest);
+        assert_eq!(error.kind, ModelErrorKind::OffScript);
         let expected = "turn 1 of the script expects \"tests\" in the last message, which is \"write the docs\"; \
                         correct the script, or what leads to it";
         assert_eq!(error.message, expected);

@@ -309,7 +309,30 @@ pub enum Event {
     },
     /// A request was put otherwise, as the provider would not take it as it was.
     #[serde(rename = "model:adapted")]
-    ModelAdapted { candidate: u32, note: String },
+    ModelAdapted {
+        candidate: u32,
+        #[serde(default)]
+        model: String,
+        note: String,
+        /// The same for the model itself, when it does so from now on.
+        #[serde(default)]
+        change: Option<String>,
+    },
+    /// A conversation with the model was found to have no more than so many tokens.
+    #[serde(rename = "model:window")]
+    WindowLearnt {
+        candidate: u32,
+        model: String,
+        tokens: u64,
+    },
+    /// The fallback answers in place of the main model, or the main model again in place of the fallback.
+    #[serde(rename = "model:switch")]
+    ModelSwitched {
+        candidate: u32,
+        model: String,
+        instead_of: String,
+        why: Option<String>,
+    },
     /// Another model than the one that was asked answers, or the provider calls it so.
     #[serde(rename = "model:served")]
     ModelServed {
@@ -327,6 +350,13 @@ pub enum Event {
         message: String,
         until: Timestamp,
         announced: bool,
+        /// The other model that might have answered, and does not either.
+        #[serde(default)]
+        other_model: Option<String>,
+        #[serde(default)]
+        other_kind: Option<String>,
+        #[serde(default)]
+        other_message: Option<String>,
     },
     /// The wait is over: the model answers, or it is waited no more.
     #[serde(rename = "provider:resume")]
@@ -340,6 +370,8 @@ pub enum Event {
     #[serde(rename = "context:compact")]
     Compacted {
         candidate: u32,
+        #[serde(default)]
+        model: String,
         before_tokens: u64,
         after_tokens: u64,
         window: Option<u64>,

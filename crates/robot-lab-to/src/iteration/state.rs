@@ -435,6 +435,8 @@ impl RunState {
             | Event::Ended { .. }
             | Event::ModelFailed { .. }
             | Event::ModelAdapted { .. }
+            | Event::WindowLearnt { .. }
+            | Event::ModelSwitched { .. }
             | Event::ModelServed { .. }
             | Event::Compacted { .. }
             | Event::ToolStarted { .. }

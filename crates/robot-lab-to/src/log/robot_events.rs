@@ -49,9 +49,26 @@ impl EventSink for RobotEvents {
                 message: self.clip(message),
                 retry_in_ms: retry_in.map(millis),
             },
-            RobotEvent::ModelAdapted { note } => Event::ModelAdapted {
+            RobotEvent::ModelAdapted { model, note, change } => Event::ModelAdapted {
                 candidate,
+                model,
                 note: self.clip(note),
+                change: change.map(|change| self.clip(change)),
+            },
+            RobotEvent::WindowLearnt { model, tokens } => Event::WindowLearnt {
+                candidate,
+                model,
+                tokens,
+            },
+            RobotEvent::Switched {
+                model,
+                instead_of,
+                why,
+            } => Event::ModelSwitched {
+                candidate,
+                model,
+                instead_of,
+                why: why.map(|why| self.clip(why)),
             },
             RobotEvent::ModelServed { model, served_by } => Event::ModelServed {
                 candidate,
@@ -64,6 +81,7 @@ impl EventSink for RobotEvents {
                 message,
                 wait,
                 announced,
+                other,
             } => Event::ProviderWait {
                 candidate,
                 model,
@@ -71,6 +89,9 @@ impl EventSink for RobotEvents {
                 message: self.clip(message),
                 until: end_of(self.journal.now(), wait),
                 announced,
+                other_model: other.as_ref().map(|other| other.model.clone()),
+                other_kind: other.as_ref().map(|other| other.kind.name().to_owned()),
+                other_message: other.map(|other| self.clip(other.message)),
             },
             RobotEvent::Resumed {
                 model,
@@ -83,11 +104,13 @@ impl EventSink for RobotEvents {
                 answered,
             },
             RobotEvent::Compacted {
+                model,
                 before,
                 after,
                 window,
             } => Event::Compacted {
                 candidate,
+                model,
                 before_tokens: before,
                 after_tokens: after,
                 window,

@@ -1,6 +1,6 @@
 //! A run of an earlier process: found, held, and read from its log.
 
-use super::{Began, RunDir, RunId};
+use super::{Began, Learnt, RunDir, RunId};
 use crate::event::{Event, LOG_VERSION, Record};
 use crate::iteration::{RunState, StopKind};
 use crate::log::{ReadLog, read_log};
@@ -154,6 +154,11 @@ impl Past {
     /// The plan that it went by.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// What it has learnt of the servers of its models, as far as that counts by this plan.
+    pub fn learnt(&self, plan: &Plan) -> Learnt {
+        Learnt::of(&self.log.records, plan)
     }
 
     /// The state that it ended in.

@@ -90,7 +90,7 @@ mod tests {
         let (main, spare) = (id("main"), id("spare"));
         let mut plan = Plan::new("x");
         let told = |plan: &Plan| price_notices(plan, &main, Some(&spare));
-        let mut set = |plan: &mut Plan, model: &ModelId, price: Price| {
+        let set = |plan: &mut Plan, model: &ModelId, price: Price| {
             let facts = ModelFacts {
                 price: Some(price),
                 ..ModelFacts::default()

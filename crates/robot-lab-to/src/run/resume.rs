@@ -12,7 +12,7 @@ use crate::log::Journal;
 use crate::settings::{Place, Plan};
 use crate::workspace::{self, Branch, Git, Ledger, Oid, RunRepo, WorkDir};
 use crate::world::RealWorld;
-use robot_lab::counted;
+use robot_lab::{ModelId, counted};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +31,9 @@ impl Run {
             check_price(&plan, fallback.id())?;
         }
         let state = past.state();
+        let learnt = past.learnt(&plan);
+        let models = [Some(&with.model), with.fallback.as_ref()].into_iter().flatten();
+        let models: Vec<ModelId> = models.map(|model| model.id().clone()).collect();
         if let Some((what, flag)) = spent(&state, &plan.policy) {
             return Err(StartError::Configuration(format!(
                 "the run {} has reached its limit: {what}; raise it with {flag}",
@@ -82,6 +85,11 @@ impl Run {
             zones,
         })
         .await?;
+        for model in &models {
+            if let Some(tokens) = learnt.window(&model.to_string()) {
+                world.budget.meter().learn_window(model, tokens);
+            }
+        }
         world.worked = worked;
         if let Some(record) = &interrupted {
             keep_unfinished(&mut world, record, &state).await;

@@ -115,6 +115,7 @@ mod tests {
             message: String::new(),
             wait: minute,
             announced: false,
+            other: None,
         };
         let resume = || RobotEvent::Resumed {
             model: "a/b".into(),

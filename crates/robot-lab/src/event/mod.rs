@@ -49,8 +49,29 @@ pub enum RobotEvent {
     },
     /// A request was put otherwise, as the provider would not take it as it was.
     ModelAdapted {
+        /// The model, as `provider/name`.
+        model: String,
         /// What is done otherwise.
         note: String,
+        /// The same for the model itself, when it does so from now on; see
+        /// [`ModelEvent::Adapted`](crate::ModelEvent::Adapted).
+        change: Option<String>,
+    },
+    /// A conversation with a model was found to have no more than so many tokens.
+    WindowLearnt {
+        /// The model, as `provider/name`.
+        model: String,
+        /// How many.
+        tokens: u64,
+    },
+    /// The conversation goes on with another model: the fallback, or the main one again.
+    Switched {
+        /// The model that answers now, as `provider/name`.
+        model: String,
+        /// The model that had the conversation.
+        instead_of: String,
+        /// Why that one does not answer, where it is known.
+        why: Option<String>,
     },
     /// Another model than the one that was asked answers, or the provider calls it so. Said once for each in a row.
     ModelServed {
@@ -72,6 +93,8 @@ pub enum RobotEvent {
         wait: Duration,
         /// Whether the provider said so.
         announced: bool,
+        /// The other model that might have answered, and does not either.
+        other: Option<OutOfOrder>,
     },
     /// The wait is over: a model answers, or it is waited no more.
     Resumed {
@@ -84,6 +107,8 @@ pub enum RobotEvent {
     },
     /// The conversation grew too long for the model, and is sent in short from now on.
     Compacted {
+        /// The model, as `provider/name`.
+        model: String,
         /// About how many tokens a request had.
         before: u64,
         /// About how many it has now.
@@ -116,6 +141,17 @@ pub enum RobotEvent {
         /// How long it took.
         elapsed: Duration,
     },
+}
+
+/// A model that does not answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutOfOrder {
+    /// The model, as `provider/name`.
+    pub model: String,
+    /// Why.
+    pub kind: ModelErrorKind,
+    /// What happened.
+    pub message: String,
 }
 
 /// Something that observes. It must be quick and cannot fail.

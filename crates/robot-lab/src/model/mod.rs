@@ -107,12 +107,18 @@ pub enum ModelEvent {
     Usage(Usage),
     /// The model that answers, in the provider's words, which may not be the one that was asked.
     Served(String),
-    /// The request was sent with a part of it left out or put otherwise, as the provider would not take it; the text
-    /// says which.
-    Adapted(String),
-    /// What came until here does not count, but for what it has cost: the same request was sent once more, in another
+    /// The request was sent with a part of it left out or put otherwise, as the provider would not take it.
+    Adapted {
+        /// Which, for people.
+        note: String,
+        /// Which, for the model itself, when it will do so from now on.
+        change: Option<String>,
+    },
+    /// What came until here does not count, but for what it has cost: the same request is sent once more, in another
     /// way.
     Discarded,
+    /// A reply to the request that was sent once more begins.
+    Again,
     /// The reply is complete.
     Finished(FinishReason),
 }

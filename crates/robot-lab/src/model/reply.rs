@@ -29,6 +29,8 @@ pub struct ReplyBuilder<'a> {
     served_by: Option<String>,
     /// What the attempts cost that do not count.
     discarded: Usage,
+    /// Whether no reply is on its way, since one was discarded and the next has not begun.
+    idle: bool,
     meter: Option<(&'a Meter, &'a ModelId)>,
 }
 
@@ -47,6 +49,7 @@ impl<'a> ReplyBuilder<'a> {
             output_bytes: 0,
             served_by: None,
             discarded: Usage::default(),
+            idle: false,
             meter: None,
         }
     }
@@ -62,6 +65,7 @@ impl<'a> ReplyBuilder<'a> {
 
     /// Takes the next event.
     pub fn push(&mut self, event: ModelEvent) {
+        self.idle &= matches!(event, ModelEvent::Discarded);
         match event {
             ModelEvent::Text(more) => {
                 self.output_bytes += more.len();
@@ -84,12 +88,13 @@ impl<'a> ReplyBuilder<'a> {
                 self.usage = Some(self.usage.unwrap_or_default().grown_to(usage));
             }
             ModelEvent::Served(model) => self.served_by = Some(model),
-            ModelEvent::Adapted(_) => {}
+            ModelEvent::Adapted { .. } | ModelEvent::Again => {}
             ModelEvent::Discarded => {
                 // It had ended, so what was reported of it is all of it.
                 self.finish.get_or_insert(FinishReason::Stop);
                 *self = Self {
                     discarded: self.usage(),
+                    idle: true,
                     request: self.request,
                     meter: self.meter,
                     ..Self::new(0)
@@ -113,8 +118,21 @@ impl<'a> ReplyBuilder<'a> {
         usage
     }
 
+    /// What the attempts cost that were discarded since this was asked last: they are somebody else's to count now.
+    pub(crate) fn take_discarded(&mut self) -> Usage {
+        std::mem::take(&mut self.discarded)
+    }
+
+    /// Whether none is on its way, so that there is nothing to pay for.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.idle
+    }
+
     /// The same without attempts that were discarded.
-    pub(crate) fn of_this_attempt(&self) -> Usage {
+    fn of_this_attempt(&self) -> Usage {
+        if self.idle {
+            return Usage::default();
+        }
         let written = match self.meter {
             Some((meter, model)) => meter.tokens(model, self.output_bytes),
             None => estimate_tokens(self.output_bytes),
@@ -188,6 +206,28 @@ mod tests {
         }
         let usage = reply.usage();
         (usage.input, usage.output, usage.estimated)
+    }
+
+    #[test]
+    fn an_attempt_that_was_refused_after_one_that_was_discarded_costs_nothing() {
+        let usage = Usage {
+            input: 900,
+            output: 80,
+            ..Usage::default()
+        };
+        let mut reply = ReplyBuilder::new(1_000);
+        for event in [ModelEvent::Usage(usage), ModelEvent::Discarded] {
+            reply.push(event);
+        }
+        assert_eq!((reply.usage(), reply.is_idle()), (usage, true));
+        reply.push(ModelEvent::Again);
+        assert_eq!(
+            (reply.usage().input, reply.is_idle()),
+            (1_900, false),
+            "it may cost as much"
+        );
+        assert_eq!(reply.take_discarded(), usage);
+        assert_eq!(reply.usage().input, 1_000);
     }
 
     #[test]

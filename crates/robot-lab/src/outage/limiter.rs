@@ -3,8 +3,7 @@
 
 use super::breaker::{Admission, Breaker, Permit};
 use crate::model::ModelErrorKind;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -21,8 +20,8 @@ pub struct Limiter {
     changed: Notify,
     /// Whoever holds it is next. It is fair: first come, first served.
     turn: tokio::sync::Mutex<()>,
-    /// Whether the provider refuses for good.
-    refused: AtomicBool,
+    /// Why the provider refuses for good, if it does.
+    refusal: OnceLock<Why>,
 }
 
 #[derive(Debug)]
@@ -62,7 +61,7 @@ impl Default for Limiter {
             }),
             changed: Notify::new(),
             turn: tokio::sync::Mutex::new(()),
-            refused: AtomicBool::new(false),
+            refusal: OnceLock::new(),
         }
     }
 }
@@ -126,14 +125,14 @@ impl Limiter {
         self.lock().breaker.failures()
     }
 
-    /// Whether the provider refuses for good.
-    pub(crate) fn is_refused(&self) -> bool {
-        self.refused.load(Ordering::SeqCst)
+    /// Why the provider refuses for good, if it does.
+    pub(crate) fn refusal(&self) -> Option<&Why> {
+        self.refusal.get()
     }
 
-    /// The provider refuses for good.
-    pub(crate) fn refuse(&self) {
-        self.refused.store(true, Ordering::SeqCst);
+    /// The provider refuses for good. What it said first stays.
+    pub(crate) fn refuse(&self, why: Why) {
+        self.refusal.get_or_init(|| why);
     }
 
     fn ask(&self) -> Admission {

@@ -30,8 +30,9 @@ pub(super) async fn run(
     let mut transcript = std::mem::take(&mut robot.transcript);
     let store = Store::default();
     let context = std::mem::take(&mut robot.context);
-    let (outcome, usage, context) = {
-        let requester = Requester::new(robot, cancel);
+    let spare_context = std::mem::take(&mut robot.spare_context);
+    let (outcome, usage, context, spare_context) = {
+        let requester = Requester::new(robot, cancel, spare_context);
         let mut run = Run {
             robot,
             requester: &requester,
@@ -61,9 +62,11 @@ pub(super) async fn run(
                     .await,
             );
         }
-        (outcome, requester.usage(), run.context)
+        let (usage, context) = (requester.usage(), run.context);
+        (outcome, usage, context, requester.into_spare_context())
     };
     robot.context = context;
+    robot.spare_context = spare_context;
     robot.transcript = transcript;
     robot.usage += usage;
     outcome
@@ -225,8 +228,10 @@ impl<'a> Run<'a> {
             match self.send(request.clone()).await {
                 Err(error) if error.kind == ModelErrorKind::ContextLength => {
                     let messages = transcript.messages();
-                    let compacted = self.context.refused(error, &mut request, messages, gauge)?;
-                    self.tell(Some(compacted));
+                    let known = self.requester.window(gauge.model);
+                    let compacted = self.context.refused(error, &mut request, messages, gauge);
+                    self.requester.tell_window(gauge.model, known);
+                    self.tell(Some(compacted?));
                 }
                 other => return other,
             }
@@ -234,18 +239,10 @@ impl<'a> Run<'a> {
     }
 
     fn tell(&self, compacted: Option<Compacted>) {
-        if let Some(Compacted {
-            before,
-            after,
-            window,
-        }) = compacted
-        {
-            self.robot.sink.emit(RobotEvent::Compacted {
-                before,
-                after,
-                window,
-            });
+        if compacted.is_some() {
+            self.requester.fit_anew();
         }
+        self.requester.tell_compacted(self.robot.model.id(), compacted);
     }
 
     fn take_settled(&self) -> Option<Settled> {

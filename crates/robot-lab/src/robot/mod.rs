@@ -43,6 +43,8 @@ pub struct Robot {
     taken_over: AtomicBool,
     transcript: Transcript,
     context: Context,
+    /// The same of the fallback, on top of what the model is sent.
+    spare_context: Context,
     usage: Usage,
 }
 
@@ -132,6 +134,7 @@ impl Robot {
                 taken_over: AtomicBool::new(false),
                 transcript: Transcript::new(),
                 context: Context::default(),
+                spare_context: Context::default(),
                 usage: Usage::default(),
             },
         }
@@ -160,6 +163,7 @@ impl Robot {
         self.transcript.clear();
         *self.taken_over.get_mut() = false;
         self.context.clear();
+        self.spare_context.clear();
     }
 
     /// Sets how many tool calls the next invocations may make each.

@@ -1,9 +1,11 @@
 //! Sends one request: waits with deadlines, meters, and cuts at the budget. When it fails, `send` decides what follows.
 
+mod fit;
 mod send;
 
 use super::Robot;
 use crate::budget::Budget;
+use crate::context::Context;
 use crate::event::{EventSink, RobotEvent};
 use crate::model::{
     FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelId, ModelReply, ModelRequest,
@@ -13,7 +15,7 @@ use crate::outage::{Limiter, Patience};
 use crate::repetition::Watch;
 use futures::StreamExt as _;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -52,6 +54,9 @@ pub(super) struct Requester<'a> {
     main: Source<'a>,
     spare: Option<Source<'a>>,
     taken_over: &'a AtomicBool,
+    /// Whether the fallback answered last.
+    spare_answered: AtomicBool,
+    spare_context: Mutex<Context>,
     sink: &'a dyn EventSink,
     budget: &'a Budget,
     timeouts: ModelTimeouts,
@@ -65,7 +70,7 @@ pub(super) struct Requester<'a> {
 }
 
 impl<'a> Requester<'a> {
-    pub(super) fn new(robot: &'a Robot, cancel: &'a CancellationToken) -> Self {
+    pub(super) fn new(robot: &'a Robot, cancel: &'a CancellationToken, spare_context: Context) -> Self {
         Self {
             main: Source {
                 model: robot.model.as_ref(),
@@ -78,6 +83,8 @@ impl<'a> Requester<'a> {
                 is_spare: true,
             }),
             taken_over: &robot.taken_over,
+            spare_answered: AtomicBool::new(robot.taken_over.load(Ordering::SeqCst)),
+            spare_context: Mutex::new(spare_context),
             sink: robot.sink.as_ref(),
             budget: &robot.budget,
             timeouts: robot.timeouts,
@@ -106,20 +113,19 @@ impl<'a> Requester<'a> {
         if self.budget.reached().is_some() {
             return Err(over_budget().into());
         }
-        let started = Instant::now();
-        let bytes = request.size();
-        let mut reply = ReplyBuilder::metered(self.budget.meter(), model.id(), bytes);
+        let mut sent = Sent {
+            bytes: request.size(),
+            at: Instant::now(),
+        };
+        let mut reply = ReplyBuilder::metered(self.budget.meter(), model.id(), sent.bytes);
         let result = tokio::select! {
-            result = self.read(model, request, &mut reply, begun) => result,
+            result = self.read(model, request, &mut reply, &mut sent, begun) => result,
             () = self.cancel.cancelled() => Err(cancelled().into()),
         };
         // A request that was refused outright cost nothing; one that broke off is booked by what came.
-        if !result.as_ref().is_err_and(|failure| failure.refused) {
+        if !reply.is_idle() && !result.as_ref().is_err_and(|failure| failure.refused) {
             let finish = result.as_ref().ok().and_then(|()| reply.finished().cloned());
-            self.budget
-                .meter()
-                .learn(model.id(), bytes, reply.of_this_attempt());
-            self.book(model, reply.usage(), finish, started);
+            self.book(model, reply.usage(), finish, sent);
         }
         result?;
         Ok(reply.finish()?)
@@ -130,6 +136,7 @@ impl<'a> Requester<'a> {
         model: &dyn Model,
         request: ModelRequest,
         reply: &mut ReplyBuilder<'_>,
+        sent: &mut Sent,
         mut begun: impl FnMut(),
     ) -> Result<(), Failure> {
         let ModelTimeouts {
@@ -180,7 +187,11 @@ impl<'a> Requester<'a> {
                 ModelEvent::Reasoning(text) => {
                     self.sink.emit(RobotEvent::ReasoningDelta { text: text.clone() })
                 }
-                ModelEvent::Adapted(note) => self.sink.emit(RobotEvent::ModelAdapted { note: note.clone() }),
+                ModelEvent::Adapted { note, change } => self.sink.emit(RobotEvent::ModelAdapted {
+                    model: model.id().to_string(),
+                    note: note.clone(),
+                    change: change.clone(),
+                }),
                 ModelEvent::Served(name) => self.served(model.id(), name),
                 _ => {}
             }
@@ -195,8 +206,9 @@ impl<'a> Requester<'a> {
             // A report of usage may be the last word of a reply that is complete, and a complete reply is paid for,
             // whatever it cost. So only more output can cut it.
             let grows = !matches!(event, ModelEvent::Usage(_) | ModelEvent::Finished(_));
-            if matches!(event, ModelEvent::Discarded) {
-                // The same request again, with its own times.
+            let discarded = matches!(event, ModelEvent::Discarded);
+            if discarded {
+                // The same request again, with its own times and its own bill.
                 content = false;
                 within = first;
                 deadline = after(Instant::now(), first);
@@ -204,6 +216,11 @@ impl<'a> Requester<'a> {
             }
             let wrong = watch.as_mut().and_then(|watch| watch.take(&event));
             reply.push(event);
+            if discarded {
+                let usage = reply.take_discarded();
+                let at = Instant::now();
+                self.book(model, usage, None, std::mem::replace(sent, Sent { at, ..*sent }));
+            }
             if let Some(why) = wrong {
                 return Err(failed(ModelError::new(ModelErrorKind::Repetition, why)));
             }
@@ -229,7 +246,8 @@ impl<'a> Requester<'a> {
         *before = other;
     }
 
-    fn book(&self, model: &dyn Model, usage: Usage, finish: Option<FinishReason>, started: Instant) {
+    fn book(&self, model: &dyn Model, usage: Usage, finish: Option<FinishReason>, sent: Sent) {
+        self.budget.meter().learn(model.id(), sent.bytes, usage);
         let cost = self.budget.charge(model.id(), usage);
         *self
             .usage
@@ -241,9 +259,16 @@ impl<'a> Requester<'a> {
             usage,
             cost,
             finish,
-            elapsed: started.elapsed(),
+            elapsed: sent.at.elapsed(),
         });
     }
+}
+
+/// A request that was sent: how long it is, and when that was.
+#[derive(Clone, Copy)]
+struct Sent {
+    bytes: usize,
+    at: Instant,
 }
 
 /// Why no whole reply came.
@@ -271,9 +296,11 @@ fn is_content(event: &ModelEvent) -> bool {
         ModelEvent::Text(text) | ModelEvent::Reasoning(text) => !text.is_empty(),
         ModelEvent::CallProgress(bytes) => *bytes > 0,
         ModelEvent::Opaque(_) | ModelEvent::Call(_) | ModelEvent::Finished(_) => true,
-        ModelEvent::Usage(_) | ModelEvent::Served(_) | ModelEvent::Adapted(_) | ModelEvent::Discarded => {
-            false
-        }
+        ModelEvent::Usage(_)
+        | ModelEvent::Served(_)
+        | ModelEvent::Adapted { .. }
+        | ModelEvent::Discarded
+        | ModelEvent::Again => false,
     }
 }
 

@@ -523,6 +523,177 @@ async fn a_fallback_that_refuses_or_fails_too_leaves_the_wait_for_the_main_model
 }
 
 #[tokio::test(start_paused = true)]
+async fn when_both_models_are_down_both_are_told_in_the_wait_and_at_its_end() {
+    let model = Provider::new("main", |_| overloaded());
+    let spare = Provider::new("spare", |_| {
+        FakeReply::error(ModelErrorKind::Billing, "no credit")
+    });
+    let limiter = Arc::new(Limiter::new());
+    let one = || {
+        run(robot(&model)
+            .patience(patience(HOUR))
+            .fallback(Arc::clone(&spare) as Arc<dyn Model>, Arc::clone(&limiter)))
+    };
+    for refused_before in [false, true] {
+        let tried = one().await;
+        let message = &tried.error().message;
+        for part in [
+            "busy (529); waited 60 min for it",
+            "; fake/spare does not answer either: no credit",
+        ] {
+            assert!(message.contains(part), "{part}: {message}");
+        }
+        let others: Vec<_> = tried
+            .events
+            .iter()
+            .filter_map(|event| match event {
+                RobotEvent::Waiting { model, other, .. } => Some((model.as_str(), other.clone())),
+                _ => None,
+            })
+            .collect();
+        let other = OutOfOrder {
+            model: "fake/spare".into(),
+            kind: ModelErrorKind::Billing,
+            message: "no credit".into(),
+        };
+        assert_eq!(others, [("fake/main", Some(other))], "{refused_before}");
+        assert_eq!(spare.asked().len(), 1, "what is refused for good is asked once");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_told_when_one_model_answers_in_place_of_the_other() {
+    let model = Provider::new("main", |now| if now < HOUR { overloaded() } else { ok() });
+    let spare = Provider::new("spare", |now| if now < HOUR { ok() } else { overloaded() });
+    let recorder = Arc::new(Recorder::default());
+    let mut robot = robot(&model)
+        .events(Arc::clone(&recorder) as Arc<dyn EventSink>)
+        .patience(patience(6 * HOUR))
+        .fallback(Arc::clone(&spare) as Arc<dyn Model>, Arc::new(Limiter::new()))
+        .build();
+    for pause in [Duration::ZERO, MINUTE, HOUR, MINUTE] {
+        tokio::time::sleep(pause).await;
+        robot.run("go", &CancellationToken::new()).await.unwrap();
+    }
+    let switched: Vec<_> = recorder
+        .events()
+        .into_iter()
+        .filter_map(|event| match event {
+            RobotEvent::Switched {
+                model,
+                instead_of,
+                why,
+            } => Some((model, instead_of, why)),
+            _ => None,
+        })
+        .collect();
+    let switch = |model: &str, instead_of: &str| {
+        let why = Some("busy (529)".to_owned());
+        (model.to_owned(), instead_of.to_owned(), why)
+    };
+    assert_eq!(
+        switched,
+        [
+            switch("fake/spare", "fake/main"),
+            switch("fake/main", "fake/spare")
+        ]
+    );
+}
+
+/// A robot whose main model is down from the first minute on, and whose fallback takes this many tokens.
+async fn conversation_with_small_fallback(known: Option<u64>) -> (Vec<u64>, Vec<RobotEvent>, Arc<Provider>) {
+    let window = 3_000u64;
+    let model = Provider::new("main", |now| if now < MINUTE { ok() } else { overloaded() });
+    let tokens = |request: &ModelRequest| request.size() as u64 / 4;
+    let spare = Provider::new("spare", |_| ok());
+    /// Refuses what is too long.
+    struct Small(Arc<Provider>, u64);
+    #[async_trait]
+    impl Model for Small {
+        fn id(&self) -> &ModelId {
+            self.0.id()
+        }
+
+        async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+            let sent = request.size() as u64 / 4;
+            if sent > self.1 {
+                let message = format!(
+                    "request ({sent} tokens) exceeds the available context size ({} tokens)",
+                    self.1
+                );
+                return Err(ModelError::new(ModelErrorKind::ContextLength, message));
+            }
+            self.0.stream(request).await
+        }
+    }
+    let recorder = Arc::new(Recorder::default());
+    let facts = ModelFacts {
+        context_window: known,
+        ..ModelFacts::default()
+    };
+    let known = [("fake/spare".to_owned(), facts)].into();
+    let mut robot = robot(&model)
+        .events(Arc::clone(&recorder) as Arc<dyn EventSink>)
+        .budget(Arc::new(Budget::new(Limits::default(), Spent::default(), known)))
+        .patience(patience(HOUR))
+        .fallback(
+            Arc::new(Small(Arc::clone(&spare), window)),
+            Arc::new(Limiter::new()),
+        )
+        .build();
+    let cancel = CancellationToken::new();
+    robot.run("the task", &cancel).await.unwrap();
+    for turn in 0..4 {
+        robot
+            .run(&format!("{turn} {}", "words ".repeat(500)), &cancel)
+            .await
+            .unwrap();
+    }
+    tokio::time::sleep(MINUTE).await;
+    for turn in 4..9 {
+        robot
+            .run(&format!("{turn} {}", "words ".repeat(500)), &cancel)
+            .await
+            .unwrap();
+    }
+    let sent: Vec<u64> = spare.seen.lock().unwrap().iter().map(tokens).collect();
+    assert!(
+        sent.len() == 5 && sent.iter().all(|sent| *sent <= window),
+        "{sent:?}"
+    );
+    (sent, recorder.events(), spare)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fallback_that_reads_less_is_sent_the_conversation_in_short() {
+    for known in [Some(3_000), None] {
+        let (_, events, spare) = conversation_with_small_fallback(known).await;
+        let compacted = events.iter().filter_map(|event| match event {
+            RobotEvent::Compacted { model, window, .. } => Some((model.as_str(), *window)),
+            _ => None,
+        });
+        let compacted: Vec<_> = compacted.collect();
+        assert!(
+            !compacted.is_empty() && compacted.len() < 5,
+            "in large steps: {compacted:?}"
+        );
+        assert!(
+            compacted.iter().all(|told| *told == ("fake/spare", Some(3_000))),
+            "{compacted:?}"
+        );
+        let learnt = events.iter().filter_map(|event| match event {
+            RobotEvent::WindowLearnt { model, tokens } => Some((model.clone(), *tokens)),
+            _ => None,
+        });
+        let expected = known.is_none().then(|| ("fake/spare".to_owned(), 3_000));
+        assert_eq!(learnt.collect::<Vec<_>>(), Vec::from_iter(expected));
+        let last = spare.seen.lock().unwrap().last().unwrap().messages.clone();
+        let ends = matches!(last.last(), Some(Message::User { text }) if text.starts_with("8 words"));
+        assert!(ends, "the latest word is there: {last:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn opaque_parts_go_back_to_the_model_that_made_them_and_to_no_other() {
     let opaque = |of: &str| ModelEvent::Opaque(serde_json::json!({ "signature": of }));
     let reply = move |of: &str| {

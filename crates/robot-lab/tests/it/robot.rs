@@ -550,11 +550,93 @@ async fn what_is_discarded_of_a_reply_counts_only_as_spent() {
     assert_eq!(result.usage, spent);
 }
 
+/// What was booked of a run with this reply, by a price that is dearer above 150 tokens read, and what it came to.
+async fn booked(events: Vec<Result<ModelEvent, ModelError>>) -> (Vec<(u64, u64, bool)>, Cost) {
+    let mut price: Price = "in=1,out=1".parse().unwrap();
+    let dear: Price = "in=100,out=100".parse().unwrap();
+    price.long = Some((150, dear.rates));
+    let facts = ModelFacts {
+        price: Some(price),
+        ..ModelFacts::default()
+    };
+    let known = [("fake/scripted".to_owned(), facts)].into();
+    let budget = Arc::new(Budget::new(Limits::default(), Spent::default(), known));
+    let model = Arc::new(FakeModel::script([FakeReply::events(events)]));
+    let recorder = Arc::new(Recorder::default());
+    let patience = Patience {
+        max_retries: 0,
+        max_wait: Duration::ZERO,
+        ..Patience::default()
+    };
+    let mut robot = build(&model)
+        .events(Arc::clone(&recorder) as Arc<dyn EventSink>)
+        .budget(Arc::clone(&budget))
+        .patience(patience)
+        .build();
+    drop(robot.run("go", &CancellationToken::new()).await);
+    let (mut all, mut sum) = (Vec::new(), Cost::ZERO);
+    for event in recorder.events() {
+        if let RobotEvent::ModelFinished { usage, cost, .. } = event {
+            all.push((usage.input, usage.output, usage.estimated));
+            sum += cost.unwrap();
+        }
+    }
+    assert_eq!(budget.spent().cost, sum, "the ledger is what was told");
+    assert_eq!(budget.spent().tokens, robot.usage().total());
+    (all, sum)
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_attempt_of_a_request_is_booked_by_itself_and_one_that_was_refused_is_not() {
+    let text = |text: &str| Ok(ModelEvent::Text(text.into()));
+    let usage = |input, output| {
+        Ok(ModelEvent::Usage(Usage {
+            input,
+            output,
+            ..Usage::default()
+        }))
+    };
+    let first = || vec![text("lost"), usage(100, 8), Ok(ModelEvent::Discarded)];
+    let after = |rest: Vec<_>| first().into_iter().chain(rest).collect();
+    let finished = || Ok(ModelEvent::Finished(FinishReason::Stop));
+    let whole = after(vec![
+        Ok(ModelEvent::Again),
+        text("kept"),
+        usage(100, 2),
+        finished(),
+    ]);
+    let micro = |dollars: &str| dollars.parse::<Cost>().unwrap();
+    assert_eq!(
+        booked(whole).await,
+        (vec![(100, 8, false), (100, 2, false)], micro("0.00021")),
+        "neither is long, and together they are not one that is"
+    );
+    let refused = |kind| Err(ModelError::new(kind, "no"));
+    for kind in [ModelErrorKind::Auth, ModelErrorKind::Overloaded] {
+        let none = after(vec![refused(kind)]);
+        assert_eq!(
+            booked(none).await,
+            (vec![(100, 8, false)], micro("0.000108")),
+            "nothing was read a second time"
+        );
+    }
+    let cut = after(vec![Ok(ModelEvent::Again), refused(ModelErrorKind::Auth)]);
+    let (all, _) = booked(cut).await;
+    assert_eq!(all.len(), 2);
+    assert!(
+        all[1].0 > 0 && all[1].2,
+        "it had begun, so it is estimated: {all:?}"
+    );
+}
+
 #[tokio::test]
 async fn case_155_another_model_that_answers_is_told_of_once_and_a_refusal_has_its_reason() {
     let reply = |served: &str, call: bool| {
         let mut events = vec![
-            Ok(ModelEvent::Adapted("temperature is left out".into())),
+            Ok(ModelEvent::Adapted {
+                note: "temperature is left out".into(),
+                change: None,
+            }),
             Ok(ModelEvent::Served(served.into())),
         ];
         let finish = if call {

@@ -23,8 +23,8 @@ pub(crate) async fn run(args: &CheckArgs, keys: &Keys) -> Result<Exit, CliError>
     let mut plan = Plan::new(objective::objective(&args.start())?);
     apply(&args.run, &mut plan, &|_| true)?;
     instruct(&mut plan, &args.run, &cwd, &|_| true)?;
-    let chosen = model::find(&plan, &cwd, keys, None)?;
-    let fallback = model::fallback(&plan, &cwd, keys, None)?;
+    let chosen = model::find(&plan, &cwd, keys, &model::Manner::default())?;
+    let fallback = model::fallback(&plan, &cwd, keys, &model::Manner::default())?;
     let as_of = facts::fill(&mut plan, chosen.model.id(), &args.run, &|_| true);
     if let Some(fallback) = &fallback {
         facts::fill_fallback(&mut plan, fallback.model.id());

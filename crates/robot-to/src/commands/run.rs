@@ -53,7 +53,11 @@ pub(crate) async fn run(
     instruct(&mut plan, &args, &cwd, &|_| true)?;
     let place = place(&args, &plan, &cwd, keys)?;
     let watching = Watching::new(&args, &plan, &place, &cwd)?;
-    let model = model::choose(&plan, &cwd, keys, watching.observer())?;
+    let manner = model::Manner {
+        observer: watching.observer(),
+        ..model::Manner::default()
+    };
+    let model = model::choose(&plan, &cwd, keys, &manner)?;
     fill_facts(&mut plan, &model, &args, &|_| true);
     say_grading(&plan);
     let run = Run::builder(plan.objective.clone());
@@ -101,7 +105,11 @@ pub(crate) async fn resume(
     headers::claim(&plan, keys)?;
     let place = place(&args, &plan, &cwd, keys)?;
     let watching = Watching::new(&args, &plan, &place, &cwd)?;
-    let model = model::choose(&plan, &cwd, keys, watching.observer())?;
+    let manner = model::Manner {
+        observer: watching.observer(),
+        learnt: past.learnt(&plan),
+    };
+    let model = model::choose(&plan, &cwd, keys, &manner)?;
     fill_facts(&mut plan, &model, &args, &|flag| written(matches, flag));
     let run = with_models(Run::resume(past), place, plan, model);
     let ended = start(run, Shown::of(&args), &cwd).await;

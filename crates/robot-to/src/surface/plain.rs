@@ -94,11 +94,24 @@ impl Observer for Plain {
             state.written = 0;
         }
         let said = match (&record.event, &state.view.waiting) {
-            (Event::ProviderWait { message, .. }, Some(waiting)) => Some(format!(
-                "{}: {}",
-                self.style.bad(&waits(waiting, record.ts)),
-                clip(&one_line(message), MAX_TEXT)
-            )),
+            (
+                Event::ProviderWait {
+                    message,
+                    other_model,
+                    other_message,
+                    ..
+                },
+                Some(waiting),
+            ) => {
+                let other = other_model.as_ref().zip(other_message.as_ref());
+                let other = other.map(|(model, said)| format!("; {model}: {said}"));
+                Some(format!(
+                    "{}: {}{}",
+                    self.style.bad(&waits(waiting, record.ts)),
+                    clip(&one_line(message), MAX_TEXT),
+                    clip(&one_line(&other.unwrap_or_default()), MAX_TEXT)
+                ))
+            }
             (event, _) => line(self.style, event),
         };
         if let Some(text) = said {
@@ -381,6 +394,25 @@ pub(super) fn line(style: Style, event: &Event) -> Option<String> {
         Event::Interrupted { reason, .. } => format!("stopped: {}", text(reason)),
         Event::ModelAdapted { note, .. } => {
             style.dim(&format!("the provider wants it otherwise: {}", text(note)))
+        }
+        Event::WindowLearnt { model, tokens, .. } => style.dim(&format!(
+            "{} takes {} tokens at once",
+            text(model),
+            count(*tokens)
+        )),
+        Event::ModelSwitched {
+            model,
+            instead_of,
+            why,
+            ..
+        } => {
+            let why = why.as_ref().map(|why| format!(": {}", text(why)));
+            format!(
+                "{} answers in place of {}{}",
+                text(model),
+                text(instead_of),
+                why.unwrap_or_default()
+            )
         }
         Event::ModelServed { model, served_by, .. } if !is_version(model, served_by) => style.dim(&format!(
             "{} answers in place of {}",

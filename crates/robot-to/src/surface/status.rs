@@ -448,6 +448,9 @@ mod tests {
             message: "slow down".into(),
             until: start + jiff::SignedDuration::from_secs(7_200),
             announced,
+            other_model: (!announced).then(|| "anthropic/claude".into()),
+            other_kind: (!announced).then(|| "overloaded".into()),
+            other_message: None,
         };
         let at = crate::surface::local(
             start + jiff::SignedDuration::from_secs(7_200),
@@ -460,7 +463,9 @@ mod tests {
             ),
             (
                 false,
-                format!("waiting: for openai/gpt-5.5 (rate limit), until {at} at most\n"),
+                format!(
+                    "waiting: for openai/gpt-5.5 (rate limit; anthropic/claude: overloaded), until {at} at most\n"
+                ),
             ),
         ] {
             let records = records(begun().into_iter().chain([(10, 1, wait(announced))]));

@@ -368,7 +368,42 @@ fn case_129_the_fallback_works_while_the_main_model_is_out_of_order() {
         ["openai/spare"],
         "the record names the model that answered"
     );
+    assert_eq!(ran.count("model:switch"), 1);
+    let told = "openai/spare answers in place of openai/test-model: openai has trouble";
+    assert!(ran.shown().contains(told), "{}", ran.shown());
     assert_eq!(waits(&ran).len(), 0);
+}
+
+#[test]
+fn case_129_when_both_models_are_down_both_are_told() {
+    let lab = Lab::serving(ModelServer::answering(|request| {
+        match request.body["model"].as_str() {
+            Some("test-model") => Reply::status(529),
+            _ => limit("600"),
+        }
+    }));
+    let ran = lab.run(&[
+        "--fallback-model",
+        "spare",
+        "--max-retries",
+        "0",
+        "--max-wait",
+        "1",
+    ]);
+    ran.finished.assert_code(5);
+    let (reason, shown) = (ran.reason(), ran.shown());
+    for part in [
+        "openai has trouble",
+        "does not answer either: openai got too many requests",
+    ] {
+        assert!(reason.contains(part), "{part}: {reason}");
+    }
+    for part in [
+        "waiting for openai (overloaded; openai/spare: rate limit), until ",
+        "; openai/spare: openai got too many requests",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
 }
 
 #[test]

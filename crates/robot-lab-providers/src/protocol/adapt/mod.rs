@@ -6,6 +6,7 @@
 mod parameters;
 mod refusal;
 mod schemas;
+mod written;
 
 use super::{Options, Protocol};
 use crate::effort::Effort;
@@ -52,6 +53,14 @@ impl Learnt {
             _ => self.0.iter().any(known),
         };
         (!same).then(|| Self(self.0.iter().copied().chain([change]).collect()))
+    }
+
+    /// What was written down of it, as far as it is understood.
+    pub(crate) fn read<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
+        let changes = words.into_iter().filter_map(Change::read);
+        changes.fold(Self::default(), |learnt, change| {
+            learnt.and(change).unwrap_or(learnt)
+        })
     }
 
     /// What is here and not in `before`.

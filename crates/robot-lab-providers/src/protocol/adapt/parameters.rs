@@ -59,6 +59,12 @@ pub(super) fn known(word: &str) -> Option<&'static str> {
     parameter.map(|(name, _)| *name)
 }
 
+/// The parameter of this name.
+pub(super) fn named(name: &str) -> Option<&'static str> {
+    let parameter = PARAMETERS.iter().find(|(known, _)| *known == name);
+    parameter.map(|(name, _)| *name)
+}
+
 /// The parameters that a text speaks of in more words than one.
 pub(super) fn spaced(text: &str) -> impl Iterator<Item = &'static str> {
     let spaced = ALIASES.iter().filter(|(alias, _)| alias.contains(' '));

@@ -1,7 +1,7 @@
 //! Gets one request answered: asks the model or its fallback, waits for them as long as it may, and says so.
 
 use super::{Failure, Requester, Source, after, cancelled};
-use crate::event::{EventSink, RobotEvent};
+use crate::event::{EventSink, OutOfOrder, RobotEvent};
 use crate::message::{AssistantPart, Message};
 use crate::model::{Model, ModelError, ModelErrorKind, ModelReply, ModelRequest};
 use crate::outage::{Blocked, Next, Pass, Trouble, Why, next};
@@ -23,8 +23,8 @@ struct Effort<'a> {
     /// When it first had to wait for longer than before a quick retry.
     since: Option<Instant>,
     hold: Option<Hold<'a>>,
-    /// The last failure, which is what is told when the patience is at its end.
-    last: Option<ModelError>,
+    /// Why neither model answers, as far as it is known: of the model, and of its fallback.
+    why: [Option<Why>; 2],
     /// Whether the fallback cannot take this request.
     without_spare: bool,
     /// Whether it failed after the end of the patience, and only the other model is left to be asked.
@@ -39,6 +39,8 @@ struct Hold<'a> {
     /// The latest end that was told.
     ends: Instant,
     told: u32,
+    /// Whether it was told that the other model does not answer either.
+    told_of_both: bool,
     answered: bool,
 }
 
@@ -49,17 +51,36 @@ impl<'a> Requester<'a> {
         loop {
             let (source, mut pass) = self.admit(&mut effort).await?;
             let model = source.model.id().to_string();
-            let begun = || {
+            let mut begun = || {
                 pass.answered();
                 self.taken_over.store(source.is_spare, Ordering::SeqCst);
                 if let Some(hold) = effort.hold.take() {
                     hold.answered_by(&model);
                 }
+                self.answers(source, &effort.why);
             };
-            let sent = self.marked_for(source.model, request.clone());
-            let failure = match self.attempt(source.model, sent, begun).await {
-                Ok(reply) => return Ok(self.marked_by(source.model, reply)),
-                Err(failure) => failure,
+            let whole = self.marked_for(source.model, request.clone());
+            let mut sent = self.fitted(source, whole.clone());
+            let failure = loop {
+                let request = match sent {
+                    Ok(request) => request,
+                    Err(error) => {
+                        break Failure {
+                            error,
+                            refused: true,
+                            begun: false,
+                        };
+                    }
+                };
+                match self.attempt(source.model, request.clone(), &mut begun).await {
+                    Ok(reply) => return Ok(self.marked_by(source.model, reply)),
+                    Err(Failure { error, .. })
+                        if source.is_spare && error.kind == ModelErrorKind::ContextLength =>
+                    {
+                        sent = self.shortened(source, request, &whole.messages, error);
+                    }
+                    Err(failure) => break failure,
+                }
             };
             if let Some(error) = self.failed(&mut effort, source, pass, failure).await {
                 return Err(error);
@@ -83,6 +104,14 @@ impl<'a> Requester<'a> {
         let trouble = if source.is_spare { spare } else { main };
         trouble.count(&error.kind, begun);
         let trouble = *trouble;
+        let why = Why {
+            kind: error.kind.clone(),
+            message: error.message.clone(),
+            announced: false,
+        };
+        if let Some(known) = effort.why.get_mut(usize::from(source.is_spare)) {
+            *known = Some(why.clone());
+        }
         let row = source.limiter.failures().saturating_add(1);
         let dice = fastrand::f64();
         let asked = error.retry_after;
@@ -96,7 +125,7 @@ impl<'a> Requester<'a> {
                     return Some(error);
                 }
                 if error.kind.is_permanent() && error.kind != ModelErrorKind::BadRequest {
-                    source.limiter.refuse();
+                    source.limiter.refuse(why);
                 }
                 effort.without_spare = true;
                 self.taken_over.store(false, Ordering::SeqCst);
@@ -115,7 +144,6 @@ impl<'a> Requester<'a> {
             Next::Again(wait) => {
                 pass.failed();
                 self.tell(&error, Some(wait));
-                effort.last = Some(error);
                 tokio::select! {
                     () = sleep(wait) => None,
                     () = self.cancel.cancelled() => Some(cancelled()),
@@ -131,16 +159,10 @@ impl<'a> Requester<'a> {
                 } else {
                     wait.min(left)
                 };
-                let why = Why {
-                    kind: error.kind.clone(),
-                    message: error.message.clone(),
-                    announced,
-                };
-                pass.failed_for(wait, why);
-                effort.last = Some(error);
+                pass.failed_for(wait, Why { announced, ..why });
                 let alone = self.spare_for(effort).is_none();
                 (left.is_zero() && (std::mem::replace(&mut effort.over, true) || alone))
-                    .then(|| self.out_of_patience(effort, source.limiter.blocked(), now))
+                    .then(|| self.out_of_patience(effort, source, now))
             }
         }
     }
@@ -156,7 +178,44 @@ impl<'a> Requester<'a> {
     /// The fallback, if it may be asked.
     fn spare_for(&self, effort: &Effort<'_>) -> Option<Source<'a>> {
         self.spare
-            .filter(|spare| !effort.without_spare && !spare.limiter.is_refused())
+            .filter(|spare| !effort.without_spare && spare.limiter.refusal().is_none())
+    }
+
+    /// Tells of it when this model answers in place of the other one.
+    fn answers(&self, source: Source<'_>, why: &[Option<Why>; 2]) {
+        let before = self.spare_answered.swap(source.is_spare, Ordering::SeqCst);
+        if let Some(spare) = self.spare.filter(|_| before != source.is_spare) {
+            let other = if source.is_spare { self.main } else { spare };
+            self.sink.emit(RobotEvent::Switched {
+                model: source.model.id().to_string(),
+                instead_of: other.model.id().to_string(),
+                why: Self::why_not(other, why).map(|why| why.message),
+            });
+        }
+    }
+
+    /// Why a model does not answer.
+    fn why_not(source: Source<'_>, known: &[Option<Why>; 2]) -> Option<Why> {
+        let own = known.get(usize::from(source.is_spare)).cloned().flatten();
+        let refusal = || source.limiter.refusal().cloned();
+        let blocked = || {
+            source
+                .limiter
+                .blocked()
+                .filter(|blocked| blocked.until > Instant::now())
+        };
+        own.or_else(refusal).or_else(|| Some(blocked()?.why))
+    }
+
+    /// The model that does not answer either, besides this one.
+    fn other_than(&self, is_spare: bool, effort: &Effort<'_>) -> Option<OutOfOrder> {
+        let other = if is_spare { self.main } else { self.spare? };
+        let Why { kind, message, .. } = Self::why_not(other, &effort.why)?;
+        Some(OutOfOrder {
+            model: other.model.id().to_string(),
+            kind,
+            message,
+        })
     }
 
     /// Waits until a model may be asked: the one that has the conversation, else the other, else whichever is first.
@@ -194,9 +253,9 @@ impl<'a> Requester<'a> {
         let soonest = [ours, others].into_iter().flatten().min_by_key(|(_, b)| b.until);
         if let Some((source, blocked)) = soonest {
             if now >= end || (blocked.why.announced && blocked.until > end) {
-                return Err(self.out_of_patience(effort, Some(blocked), now));
+                return Err(self.out_of_patience(effort, source, now));
             }
-            self.hold(effort, source.model, &blocked, end, now);
+            self.hold(effort, source, &blocked, end, now);
         }
         let by_second = async {
             match second {
@@ -209,39 +268,41 @@ impl<'a> Requester<'a> {
             () = self.cancel.cancelled() => Err(cancelled()),
             pass = first.limiter.enter() => Ok((first, pass)),
             entered = by_second => Ok(entered),
-            () = sleep_until(end) => Err(self.out_of_patience(effort, first.limiter.blocked(), Instant::now())),
+            () = sleep_until(end) => Err(self.out_of_patience(effort, first, Instant::now())),
         }
     }
 
-    /// The error of a request that is no longer waited for.
-    fn out_of_patience(&self, effort: &mut Effort<'a>, blocked: Option<Blocked>, now: Instant) -> ModelError {
+    /// The error of a request that is no longer waited for: not for this model, and for no other.
+    fn out_of_patience(&self, effort: &Effort<'a>, source: Source<'_>, now: Instant) -> ModelError {
         let waited = effort
             .since
             .map_or(Duration::ZERO, |since| now.duration_since(since));
-        let error = match (effort.last.take(), blocked) {
-            (_, Some(blocked)) if blocked.why.announced => {
-                let left = blocked.until.saturating_duration_since(now);
+        let announced = source.limiter.blocked().filter(|blocked| blocked.why.announced);
+        let mut error = match (announced, Self::why_not(source, &effort.why)) {
+            (Some(Blocked { until, why }), _) => {
+                let left = until.saturating_duration_since(now);
                 let used = match waited.as_secs() {
                     0 => String::new(),
                     _ => format!(", and {} are over", spell(waited)),
                 };
                 let message = format!(
                     "{}; the end of that is in {}, and {} may be waited{used}",
-                    blocked.why.message,
+                    why.message,
                     spell(left),
                     spell(self.patience.max_wait)
                 );
-                ModelError::new(blocked.why.kind, message).retry_after(Some(left))
+                ModelError::new(why.kind, message).retry_after(Some(left))
             }
-            (Some(last), _) => ModelError::new(last.kind, format!("{}{}", last.message, after_wait(waited))),
-            (None, Some(Blocked { why, .. })) => {
-                ModelError::new(why.kind, format!("{}{}", why.message, after_wait(waited)))
-            }
+            (None, Some(why)) => ModelError::new(why.kind, format!("{}{}", why.message, after_wait(waited))),
             (None, None) => ModelError::new(
                 ModelErrorKind::Overloaded,
                 format!("other requests are waited for{}", after_wait(waited)),
             ),
         };
+        if let Some(other) = self.other_than(source.is_spare, effort) {
+            let (model, why) = (other.model, other.message);
+            error.message = format!("{}; {model} does not answer either: {why}", error.message);
+        }
         self.tell(&error, None);
         error
     }
@@ -250,26 +311,31 @@ impl<'a> Requester<'a> {
     fn hold(
         &self,
         effort: &mut Effort<'a>,
-        model: &dyn Model,
+        source: Source<'_>,
         blocked: &Blocked,
         end: Instant,
         now: Instant,
     ) {
         let ends = if blocked.why.announced { blocked.until } else { end };
+        let other = self.other_than(source.is_spare, effort);
         if let Some(hold) = &effort.hold {
             let later = ends.saturating_duration_since(hold.ends);
             let much = now.saturating_duration_since(hold.began).max(SHORT);
-            if !blocked.why.announced || later < much || hold.told >= MAX_TOLD {
+            let is_later = blocked.why.announced && later >= much;
+            let is_both = other.is_some() && !hold.told_of_both;
+            if !(is_later || is_both) || hold.told >= MAX_TOLD {
                 return;
             }
         }
-        let model = model.id().to_string();
+        let told_of_both = other.is_some();
+        let model = source.model.id().to_string();
         self.sink.emit(RobotEvent::Waiting {
             model: model.clone(),
             kind: blocked.why.kind.clone(),
             message: blocked.why.message.clone(),
             wait: ends.saturating_duration_since(now),
             announced: blocked.why.announced,
+            other,
         });
         let hold = effort.hold.get_or_insert_with(|| Hold {
             sink: self.sink,
@@ -277,10 +343,12 @@ impl<'a> Requester<'a> {
             began: now,
             ends,
             told: 0,
+            told_of_both: false,
             answered: false,
         });
         hold.ends = ends;
         hold.told += 1;
+        hold.told_of_both |= told_of_both;
     }
 
     /// The request with those opaque parts alone that are this model's own; no other could make anything of them.

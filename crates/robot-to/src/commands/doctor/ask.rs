@@ -31,7 +31,7 @@ pub(super) async fn ask(plan: &Plan, cwd: &Path, keys: &Keys) -> Vec<Finding> {
             "name another: --provider NAME --model NAME; robot-to models lists what there is",
         )]
     };
-    let chosen = match model::find(plan, cwd, keys, None) {
+    let chosen = match model::find(plan, cwd, keys, &model::Manner::default()) {
         Ok(chosen) => chosen,
         Err(error) => return failed(&error),
     };
@@ -133,7 +133,7 @@ fn judged(events: &[RobotEvent]) -> Vec<Finding> {
     }
     for event in events {
         match event {
-            RobotEvent::ModelAdapted { note } => findings.push(Finding::ok("adapted", short(note))),
+            RobotEvent::ModelAdapted { note, .. } => findings.push(Finding::ok("adapted", short(note))),
             RobotEvent::ModelServed { served_by, .. } => {
                 findings.push(Finding::ok(
                     "served",

@@ -8,6 +8,7 @@ use robot_lab::Model;
 use robot_lab_providers::{
     ExchangeObserver, HttpModel, ModelConfig, ScriptModel, host_of_secret, key_variable, known_providers,
 };
+use robot_lab_to::run::Learnt;
 use robot_lab_to::settings::Plan;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -36,13 +37,17 @@ pub(in crate::commands) struct Models {
     pub(in crate::commands) fallback: Option<Arc<dyn Model>>,
 }
 
-/// Makes the models that the flags name. What is said to a provider is shown to `observer`.
-pub(super) fn choose(
-    plan: &Plan,
-    cwd: &Path,
-    keys: &Keys,
-    observer: Option<Arc<dyn ExchangeObserver>>,
-) -> Result<Models, CliError> {
+/// How models are asked besides what the plan says.
+#[derive(Default)]
+pub(in crate::commands) struct Manner {
+    /// Whom all is shown to that is said to a provider.
+    pub(in crate::commands) observer: Option<Arc<dyn ExchangeObserver>>,
+    /// What the run has learnt of the servers before.
+    pub(in crate::commands) learnt: Learnt,
+}
+
+/// Makes the models that the flags name.
+pub(super) fn choose(plan: &Plan, cwd: &Path, keys: &Keys, manner: &Manner) -> Result<Models, CliError> {
     if let Some(file) = recording(plan, cwd) {
         let (main, fallback) = replay::replay(plan, &file)?;
         return Ok(Models {
@@ -50,8 +55,8 @@ pub(super) fn choose(
             fallback: fallback.map(|chosen| chosen.model),
         });
     }
-    let main = askable(find(plan, cwd, keys, observer.clone())?)?;
-    let fallback = fallback(plan, cwd, keys, observer)?.map(askable).transpose()?;
+    let main = askable(find(plan, cwd, keys, manner)?)?;
+    let fallback = fallback(plan, cwd, keys, manner)?.map(askable).transpose()?;
     Ok(Models { main, fallback })
 }
 
@@ -75,7 +80,7 @@ pub(in crate::commands) fn fallback(
     plan: &Plan,
     cwd: &Path,
     keys: &Keys,
-    observer: Option<Arc<dyn ExchangeObserver>>,
+    manner: &Manner,
 ) -> Result<Option<Chosen>, CliError> {
     let Some(fallback) = of_fallback(plan) else {
         return Ok(None);
@@ -96,7 +101,7 @@ pub(in crate::commands) fn fallback(
         )
         .hint("name another one, such as --fallback-model PROVIDER/NAME, or leave it out"));
     }
-    find(&fallback, cwd, keys, observer).map(Some)
+    find(&fallback, cwd, keys, manner).map(Some)
 }
 
 fn askable(chosen: Chosen) -> Result<Arc<dyn Model>, CliError> {
@@ -145,7 +150,7 @@ pub(in crate::commands) fn find(
     plan: &Plan,
     cwd: &Path,
     keys: &Keys,
-    observer: Option<Arc<dyn ExchangeObserver>>,
+    manner: &Manner,
 ) -> Result<Chosen, CliError> {
     let text = |name: &str| plan.model.get(name).and_then(Value::as_str).map(str::to_owned);
     let (provider, name) = (
@@ -209,8 +214,10 @@ pub(in crate::commands) fn find(
             error.hint("a file can be played too: --provider script")
         }
     })?;
-    let model: Arc<dyn Model> = match observer {
-        Some(observer) => Arc::new(model.observed_by(observer)),
+    let id = model.id().to_string();
+    let model = model.having_learnt(manner.learnt.changes(&id));
+    let model: Arc<dyn Model> = match &manner.observer {
+        Some(observer) => Arc::new(model.observed_by(Arc::clone(observer))),
         None => Arc::new(model),
     };
     Ok(Chosen {

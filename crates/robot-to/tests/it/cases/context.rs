@@ -7,7 +7,7 @@ use robot_lab_to::event::Event;
 use serde_json::json;
 use testkit::{ModelServer, Reply, Request};
 
-use crate::lab::{Lab, Ran};
+use crate::lab::{Lab, PATIENCE, Ran};
 use crate::replies::{bash, submit, write};
 
 /// Tokens that the server takes.
@@ -80,6 +80,51 @@ fn f63_a_conversation_that_is_refused_for_its_length_goes_on_in_short_and_is_nev
         let told = after[1]["content"].to_string().contains("make room") || after.len() == before.len();
         assert!(grows || told, "only a compaction changes what was sent before");
     }
+}
+
+#[test]
+fn what_a_server_does_not_take_is_not_learnt_again_by_a_run_that_goes_on() {
+    let asked = AtomicUsize::new(0);
+    // For the temperature, and for the length.
+    let refused = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+    let lab = Lab::serving(ModelServer::answering({
+        let refused = Arc::clone(&refused);
+        move |request| {
+            if request.body.get("temperature").is_some() {
+                refused[0].fetch_add(1, Ordering::SeqCst);
+                let message = "Unsupported value: 'temperature' does not support 0.5 with this model.";
+                let error =
+                    json!({ "message": message, "param": "temperature", "code": "unsupported_value" });
+                return Reply::status(400).body(json!({ "error": error }));
+            }
+            match asked.fetch_add(1, Ordering::SeqCst) {
+                _ if tokens(request) > WINDOW => {
+                    refused[1].fetch_add(1, Ordering::SeqCst);
+                    too_long(request)
+                }
+                0..6 | 8..15 => long(request),
+                _ => Reply::calls([submit("Add a part")]).usage(9_000, 20),
+            }
+        }
+    }));
+    let refused = || [0, 1].map(|of: usize| refused[of].load(Ordering::SeqCst));
+    let ran = lab.run(&["--max-iterations", "1", "--temperature", "0.5"]);
+    ran.finished.assert_code(0);
+    assert_eq!(refused(), [1, 1]);
+    assert_eq!((ran.count("model:adapted"), ran.count("model:window")), (1, 1));
+
+    let ran = lab
+        .launch(lab.env.command(["resume", "--max-iterations", "2"]))
+        .end(PATIENCE);
+    ran.finished.assert_code(0);
+    assert_eq!(ran.file.state.iteration, 2, "{}", ran.shown());
+    assert_eq!(refused(), [1, 1], "nothing was tried again");
+    assert!(compactions(&ran).len() >= 2, "{:?}", compactions(&ran));
+
+    let again = ["resume", "--max-iterations", "3", "--temperature", "0.7"];
+    let ran = lab.launch(lab.env.command(again)).end(PATIENCE);
+    ran.finished.assert_code(0);
+    assert_eq!(refused()[0], 2, "another setting may be taken, so it is tried");
 }
 
 #[test]
