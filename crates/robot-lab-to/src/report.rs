@@ -314,11 +314,18 @@ impl ReportIteration {
         let estimated = records
             .iter()
             .any(|record| matches!(record.event, Event::ModelFinished { estimated: true, .. }));
-        let ends = told.outcome.or(records.last()).map(|record| record.ts);
-        let starts = records.first().map(|record| record.ts);
-        let elapsed = ends.zip(starts).map_or(0, |(end, start)| {
-            end.as_millisecond().saturating_sub(start.as_millisecond())
+        let ends = told.outcome.or(records.last()).map_or(0, |record| record.seq);
+        // The time between two processes is none of the run's.
+        let gaps = records.windows(2).filter_map(|pair| match pair {
+            [_, next] if next.seq > ends || goes_on(next) => None,
+            [before, next] => Some(
+                next.ts
+                    .as_millisecond()
+                    .saturating_sub(before.ts.as_millisecond()),
+            ),
+            _ => None,
         });
+        let elapsed = gaps.fold(0, i64::saturating_add);
         Self {
             number: told.number,
             outcome: told.outcome().to_owned(),
@@ -342,6 +349,10 @@ impl ReportIteration {
         let tree = self.tree.clone().or_else(|| kept(self.number, self.candidate))?;
         Some((self.parent_tree.clone()?, tree))
     }
+}
+
+fn goes_on(record: &Record) -> bool {
+    matches!(record.event, Event::Reopened {} | Event::RunResumed { .. })
 }
 
 /// What an iteration teaches.

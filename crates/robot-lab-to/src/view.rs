@@ -90,7 +90,9 @@ impl RunView {
                 });
             }
             // A process that was killed while it waited has said no more.
-            Event::ProviderResumed { .. } | Event::RunResumed { .. } => self.waiting = None,
+            Event::ProviderResumed { .. } | Event::RunResumed { .. } | Event::Reopened {} => {
+                self.waiting = None;
+            }
             Event::ModelFinished {
                 input_tokens,
                 output_tokens,

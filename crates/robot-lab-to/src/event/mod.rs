@@ -75,6 +75,9 @@ pub enum Event {
         #[serde(default)]
         plan: Box<Plan>,
     },
+    /// Another process took the run up, and does what comes before it goes on. No time of the run passed until here.
+    #[serde(rename = "orchestrator:reopen")]
+    Reopened {},
     /// A run that had ended goes on, by this plan.
     #[serde(rename = "orchestrator:resume")]
     RunResumed {

@@ -145,7 +145,7 @@ impl RunState {
     /// Takes one record in. Records that announce or observe change nothing but the step.
     pub fn apply(&mut self, record: &Record) {
         // No time of the run passes between two processes.
-        let resumes = matches!(record.event, Event::RunResumed { .. });
+        let resumes = matches!(record.event, Event::RunResumed { .. } | Event::Reopened {});
         if let Some((start, before)) = self.since.filter(|_| !resumes) {
             let here = record.ts.as_millisecond().saturating_sub(start.as_millisecond());
             self.elapsed_ms = before
@@ -194,6 +194,7 @@ impl RunState {
                 self.no_change_in_a_row = 0;
                 self.phase = Phase::Ready;
             }
+            Event::Reopened {} => self.since = Some((record.ts, self.elapsed_ms)),
             Event::IterationStarted { parent, .. } => {
                 self.iteration = record.iteration;
                 self.parent = Some(parent.clone());
@@ -529,5 +530,8 @@ mod tests {
         assert_eq!(at("2026-12-01T09:00:00Z", resumed()), 2_000);
         assert_eq!(at("2026-12-01T09:00:03Z", notice()), 5_000);
         assert_eq!(at("2026-12-02T09:00:00Z", resumed()), 5_000);
+        assert_eq!(at("2026-12-03T09:00:00Z", Event::Reopened {}), 5_000);
+        assert_eq!(at("2026-12-03T09:00:01Z", notice()), 6_000);
+        assert_eq!(at("2026-12-03T09:00:02Z", resumed()), 6_000);
     }
 }

@@ -24,6 +24,8 @@ pub struct Journal {
 struct Inner {
     file: File,
     seq: u64,
+    /// Whether all that was written is an earlier process's.
+    of_before: bool,
     state: RunState,
     /// The first failure to write. From then on the log is not the truth any more, so nothing goes on.
     failed: Option<String>,
@@ -41,6 +43,7 @@ impl Journal {
         let inner = Inner {
             file,
             seq: 0,
+            of_before: false,
             state: RunState::default(),
             failed: None,
         };
@@ -68,6 +71,7 @@ impl Journal {
         let inner = Inner {
             file,
             seq: log.records.last().map_or(0, |record| record.seq),
+            of_before: true,
             state: RunState::fold(&log.records),
             failed: None,
         };
@@ -83,8 +87,17 @@ impl Journal {
     /// Writes an event, then lets it change the state. After an error the state is as before.
     pub fn append(&self, event: Event) -> io::Result<Record> {
         let event = self.redactor.event(event);
-        let durable = event.must_be_durable();
         let mut inner = self.lock();
+        // What is written before the run goes on is of this process too, and its time does not begin where the earlier
+        // one's ended.
+        if std::mem::take(&mut inner.of_before) && !matches!(event, Event::RunResumed { .. }) {
+            self.write(&mut inner, Event::Reopened {})?;
+        }
+        self.write(&mut inner, event)
+    }
+
+    fn write(&self, inner: &mut Inner, event: Event) -> io::Result<Record> {
+        let durable = event.must_be_durable();
         if let Some(failed) = &inner.failed {
             return Err(io::Error::other(failed.clone()));
         }
@@ -205,6 +218,71 @@ mod tests {
         assert_eq!(RunState::fold(&log.records), journal.state());
         assert_eq!(journal.state().failures_in_a_row, 1);
         assert!(!std::fs::read_to_string(&path).unwrap().contains("sk-secret-1"));
+    }
+
+    /// A clock that stands where it was set.
+    struct Set(Timestamp);
+
+    impl Clock for Set {
+        fn now(&self) -> Timestamp {
+            self.0
+        }
+    }
+
+    #[test]
+    fn the_time_between_two_processes_is_none_of_the_run_whatever_the_second_writes_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.log");
+        let at = |text: &str| Arc::new(Set(text.parse().unwrap()));
+        let parts = || (Redactor::default(), Vec::new(), Halt::new());
+        let (redactor, observers, halt) = parts();
+        let clock = at("2026-12-01T01:00:00Z");
+        let journal = Journal::new(File::create(&path).unwrap(), clock, redactor, observers, halt);
+        journal.append(started()).unwrap();
+        drop(journal);
+        for (time, seconds) in [
+            ("2026-12-01T01:00:00Z", 0),
+            ("2026-12-01T09:00:00Z", 0),
+            ("2026-12-02T09:00:00Z", 0),
+        ] {
+            let file = File::options().append(true).open(&path).unwrap();
+            let log = read_log(&path).unwrap();
+            let (redactor, observers, halt) = parts();
+            let journal = Journal::go_on(file, log, at(time), redactor, observers, halt).unwrap();
+            let interrupted = Event::Interrupted {
+                candidate: 0,
+                kind: crate::iteration::StopKind::Interrupted,
+                reason: "killed".into(),
+            };
+            journal.append(interrupted).unwrap();
+            journal.append(notice("more")).unwrap();
+            assert_eq!(journal.state().elapsed_ms, seconds);
+        }
+        let names: Vec<String> = read_log(&path)
+            .unwrap()
+            .records
+            .iter()
+            .map(|record| record.event.name())
+            .collect();
+        let each = ["orchestrator:reopen", "iteration:interrupted", "notice"];
+        let all = [&["orchestrator:start"][..], &each, &each, &each].concat();
+        assert_eq!(names, all, "and it is told once");
+    }
+
+    fn started() -> Event {
+        let oid = |digit: &str| digit.repeat(40).parse::<crate::workspace::Oid>().unwrap();
+        Event::RunStarted {
+            version: 1,
+            run_id: "r".into(),
+            objective: "x".into(),
+            branch: "b".into(),
+            base: oid("1"),
+            base_tree: oid("2"),
+            model: "m".into(),
+            eval: "code".into(),
+            hooks: vec![],
+            plan: Box::default(),
+        }
     }
 
     #[test]

@@ -39,7 +39,9 @@ impl Standing {
     #[must_use]
     pub fn of(records: &[Record], held: bool, now: Timestamp) -> Self {
         let mut backwards = records.iter().rev();
-        let last = backwards.find(|record| !matches!(record.event, Event::Notice { .. }));
+        let says_nothing =
+            |record: &&Record| matches!(record.event, Event::Notice { .. } | Event::Reopened {});
+        let last = backwards.find(|record| !says_nothing(record));
         if let Some(Event::Ended { abort_reason, .. }) = last.map(|record| &record.event) {
             // The end of an earlier process is not this one's.
             let here = backwards.take_while(|record| !matches!(record.event, Event::RunResumed { .. }));

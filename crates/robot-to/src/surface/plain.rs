@@ -428,6 +428,7 @@ pub(super) fn line(style: Style, event: &Event) -> Option<String> {
         | Event::HooksEnded { .. }
         | Event::CommitStarted { .. }
         | Event::Aborted { .. }
+        | Event::Reopened {}
         | Event::Ended { .. }
         | Event::ModelFinished { .. }
         | Event::ToolFinished { .. } => return None,
