@@ -237,6 +237,50 @@ async fn case_142_each_protocol_does_without_what_its_server_refuses() {
 }
 
 #[tokio::test]
+async fn a_server_that_does_not_stream_is_asked_for_replies_in_one_piece() {
+    let text = json!([{ "type": "text", "text": "hi" }]);
+    for (provider, model, whole) in [
+        (
+            "openai",
+            "m",
+            json!({ "choices": [{ "message": { "content": "hi" }, "finish_reason": "stop" }] }),
+        ),
+        (
+            "openai-responses",
+            "m",
+            json!({ "object": "response", "status": "completed", "output": [
+                { "type": "message", "content": [{ "type": "output_text", "text": "hi" }] },
+            ] }),
+        ),
+        (
+            "anthropic",
+            "claude-sonnet-4-5",
+            json!({ "type": "message", "content": text, "stop_reason": "end_turn" }),
+        ),
+        (
+            "gemini",
+            "gemini-2.5-pro",
+            json!({ "candidates": [{ "content": { "parts": [{ "text": "hi" }] }, "finishReason": "STOP" }] }),
+        ),
+        (
+            "ollama",
+            "m",
+            json!({ "message": { "content": "hi" }, "done": true, "done_reason": "stop" }),
+        ),
+    ] {
+        let wrong = move |request: &Request| {
+            Some(match request.is_streaming() {
+                true => refusal("Streaming is not supported by this deployment.", None),
+                false => Reply::status(200).body(whole.clone()),
+            })
+        };
+        let (requests, notes) = learns(provider, model, request(), wrong).await;
+        assert!(!requests.last().unwrap().is_streaming(), "{provider}");
+        assert_eq!(notes, ["replies come in one piece"], "{provider}");
+    }
+}
+
+#[tokio::test]
 async fn case_142_a_limit_that_is_too_large_is_lowered_to_the_one_that_is_named() {
     let wrong = |request: &Request| {
         let too_large = request.body["max_tokens"].as_u64() > Some(8_192);

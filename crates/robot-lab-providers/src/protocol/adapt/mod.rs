@@ -123,7 +123,7 @@ impl Learnt {
         let found = [
             said.wants_responses(protocol),
             said.of_echo(),
-            said.of_streams(body),
+            said.of_streams(protocol, body),
             said.of_limit(protocol, body),
             said.of_schemas(body),
             said.of_effort(body),

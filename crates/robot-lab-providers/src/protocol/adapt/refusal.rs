@@ -90,8 +90,9 @@ impl Said {
         (self.any(&["reasoning_content", "thinking block"]) || signed).then_some(Change::OtherEcho)
     }
 
-    pub(super) fn of_streams(&self, body: &Value) -> Option<Change> {
-        let streams = body.get("stream") == Some(&Value::Bool(true));
+    pub(super) fn of_streams(&self, protocol: Protocol, body: &Value) -> Option<Change> {
+        // Gemini is told by the address.
+        let streams = protocol == Protocol::Gemini || body.get("stream") == Some(&Value::Bool(true));
         let of_stream = self.parameter == "stream" || words(&self.text).any(|(_, word)| word == "stream");
         let of_streaming = of_stream || self.has("streaming");
         (streams && of_streaming && self.refuses()).then_some(Change::Whole)

@@ -137,6 +137,42 @@ fn one_conversation_in_every_protocol() {
 }
 
 #[test]
+fn a_server_that_refuses_to_stream_is_asked_for_replies_in_one_piece() {
+    for peer in PEERS {
+        let fixtures = tempfile::tempdir().unwrap();
+        let server = aimock(peer, &fixtures);
+        let refusal = json!({ "status": 400, "body": {
+            "message": "Streaming is not supported by this deployment.", "type": "invalid_request_error",
+        } });
+        server.ask("POST", "/__aimock/error", &refusal.to_string());
+        let user = User::new();
+        let finished = user.run(peer, &server.url(), &[]);
+        finished.assert_code(0);
+        assert_eq!(
+            user.branch(),
+            (1, WRITTEN.to_owned()),
+            "{peer:?}: {}",
+            finished.stderr
+        );
+        let asked = journal(&server);
+        let statuses: Vec<Value> = asked
+            .iter()
+            .map(|request| request["response"]["status"].clone())
+            .collect();
+        assert_eq!(statuses, [400, 200, 200, 200, 200].map(Value::from), "{peer:?}");
+        for request in asked.iter().skip(1) {
+            // Gemini says it with the address, and aimock in a form of its own.
+            let streams = request["body"]["stream"] == true
+                || request["path"]
+                    .as_str()
+                    .is_some_and(|path| path.contains("streamGenerateContent"));
+            assert!(!streams, "{peer:?}: {request:#?}");
+        }
+        check_conversation(&asked[1..], peer);
+    }
+}
+
+#[test]
 fn a_server_in_trouble_is_asked_again() {
     for peer in PEERS {
         let fixtures = tempfile::tempdir().unwrap();
