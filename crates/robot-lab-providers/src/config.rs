@@ -3,6 +3,7 @@
 use crate::effort::Effort;
 use crate::protocol::Protocol;
 use reqwest::Url;
+use std::time::Duration;
 
 /// Which model to use, and how to reach it.
 ///
@@ -45,6 +46,10 @@ pub struct ModelConfig {
     pub max_output_tokens: Option<u32>,
     /// How much the model thinks; its own choice when left out.
     pub reasoning: Option<Effort>,
+    /// How long the model may say nothing, before the first piece of a reply and between two. When left out it is 120 s
+    /// between two, and 300 s before the first; or 900 s at an address on this machine, where a long prompt is read
+    /// slowly.
+    pub silence: Option<Duration>,
 }
 
 impl ModelConfig {
@@ -72,6 +77,7 @@ impl std::fmt::Debug for ModelConfig {
             .field("temperature", &self.temperature)
             .field("max_output_tokens", &self.max_output_tokens)
             .field("reasoning", &self.reasoning)
+            .field("silence", &self.silence)
             .finish()
     }
 }

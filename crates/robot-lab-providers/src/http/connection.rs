@@ -12,9 +12,9 @@ use std::time::Duration;
 
 /// How long a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a server may be silent, before the first byte and between two: longer than a local model reads a long
-/// prompt for. Robots have shorter deadlines of their own.
-const SILENCE: Duration = Duration::from_secs(15 * 60);
+/// How long a server may be silent at least, before the first byte and between two: longer than a local model reads a
+/// long prompt for. Robots have shorter deadlines of their own.
+const SILENCE: Duration = Duration::from_secs(20 * 60);
 /// How long the body of a refusal may take.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most of a refusal that is read, in bytes.
@@ -35,10 +35,15 @@ pub(super) fn address(url: &Url) -> String {
 }
 
 impl Connection {
-    pub(super) fn new(headers: HeaderMap, local: bool) -> Result<Self, ConfigError> {
+    /// A way with these headers to a server, which may be silent for so long if that is longer than usual.
+    pub(super) fn new(
+        headers: HeaderMap,
+        local: bool,
+        silence: Option<Duration>,
+    ) -> Result<Self, ConfigError> {
         let mut client = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(SILENCE)
+            .read_timeout(silence.unwrap_or_default().max(SILENCE))
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("robot-lab/", env!("CARGO_PKG_VERSION")))
             .tcp_nodelay(true);
@@ -98,7 +103,8 @@ pub(crate) async fn get(
 ) -> Result<String, ModelError> {
     let wrong = |error: ConfigError| ModelError::new(ModelErrorKind::BadRequest, error.to_string());
     let local = crate::config::is_local(&url);
-    let connection = Connection::new(headers(protocol, key, given).map_err(wrong)?, local).map_err(wrong)?;
+    let headers = headers(protocol, key, given).map_err(wrong)?;
+    let connection = Connection::new(headers, local, None).map_err(wrong)?;
     let request = connection.client.get(url).headers(connection.headers);
     let read = async {
         let mut response = request.send().await.map_err(|error| failure(reporter, &error))?;
@@ -194,7 +200,7 @@ pub(super) fn failure(reporter: &Reporter, error: &reqwest::Error) -> ModelError
         (ModelErrorKind::Network, format!("no connection, {advice}"))
     } else if error.is_timeout() {
         let what = format!(
-            "not a byte in {} s, nothing of the reply was used",
+            "not a byte in {} s or more, nothing of the reply was used",
             SILENCE.as_secs()
         );
         (ModelErrorKind::Timeout, what)

@@ -19,13 +19,19 @@ use async_trait::async_trait;
 use connection::Connection;
 use exchange::Watched;
 use reqwest::Url;
+use robot_lab::model::ModelTimeouts;
 use robot_lab::{Model, ModelError, ModelId, ModelRequest, ModelStream};
 use speaker::Speaker;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// The context that Ollama is asked for when nobody says how long it should be. By itself it takes 4096 tokens on many
 /// machines, which the tools and the first files fill; this is what most models can do and most machines can hold.
 pub(crate) const NUM_CTX: u32 = 32_768;
+
+/// How long a model on this machine may take until its first content: a long prompt is read at some 20 tokens a second
+/// where there is no graphics card.
+const LOCAL_FIRST: Duration = Duration::from_secs(15 * 60);
 
 /// A model behind HTTP.
 ///
@@ -36,10 +42,12 @@ pub(crate) const NUM_CTX: u32 = 32_768;
 /// that it refuses, reasoning that it wants back or does not want, a stream that loses tool calls. The model remembers
 /// what helped.
 ///
-/// A connection is given up after 10 seconds, and an answer after 15 minutes without a byte. Whoever wants to wait
+/// A connection is given up after 10 seconds, and an answer after 20 minutes without a byte, or after
+/// [`silence`](ModelConfig::silence) if that is longer. Whoever wants to wait
 /// less drops the stream, which ends the request.
 pub struct HttpModel {
     id: ModelId,
+    timeouts: Option<ModelTimeouts>,
     speaker: Arc<Speaker>,
 }
 
@@ -82,20 +90,27 @@ impl HttpModel {
             provider: provider.name.into(),
             name: model.into(),
         };
+        let local = config::is_local(&base);
         let speaker = Speaker {
             model: model.into(),
             id: id.to_string(),
             protocol,
             options,
-            connection: Connection::new(headers, config::is_local(&base))?,
+            connection: Connection::new(headers, local, config.silence)?,
             base,
             reporter: Arc::new(reporter),
             watched: Watched::default(),
             learnt: Mutex::default(),
             playback: None,
         };
+        let slow = ModelTimeouts {
+            first_content: LOCAL_FIRST,
+            ..ModelTimeouts::default()
+        };
+        let timeouts = config.silence.map(ModelTimeouts::silent_for);
         Ok(Self {
             id,
+            timeouts: timeouts.or(local.then_some(slow)),
             speaker: Arc::new(speaker),
         })
     }
@@ -157,6 +172,10 @@ impl Model for HttpModel {
         // A reply may have as many bytes as come without a pause. In a task of its own, reading them cannot keep
         // whoever waits from looking at the clock.
         task::apart(Arc::clone(&self.speaker).speak(request)).await
+    }
+
+    fn timeouts(&self) -> Option<ModelTimeouts> {
+        self.timeouts
     }
 
     fn is_next(&self) -> bool {

@@ -4,6 +4,7 @@
 use crate::support::{EVENTS, RawServer, answer, model, request, send};
 use robot_lab::robot::ModelTimeouts;
 use robot_lab::{Backoff, Model, ModelErrorKind as Kind, Patience, Robot, RunError};
+use robot_lab_providers::{HttpModel, ModelConfig};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,6 +64,28 @@ async fn f56_a_stream_that_stands_still_and_one_that_drips_are_told_apart() {
     assert!(said.ends_with("no whole reply from the model in 1 s"), "{said}");
     let said = impatient(Reply::hang(), timeouts).await;
     assert!(said.starts_with("no answer from the model in 1 s"), "{said}");
+}
+
+#[test]
+fn a_model_on_this_machine_has_time_for_a_long_prompt_and_what_is_set_counts_everywhere() {
+    let seconds = Duration::from_secs;
+    let of = |base: &str, silence| {
+        let config = ModelConfig {
+            base_url: Some(base.into()),
+            silence,
+            ..ModelConfig::new("openai", "m")
+        };
+        let timeouts = HttpModel::new(config).unwrap().timeouts();
+        timeouts.map(|timeouts| (timeouts.first_content, timeouts.idle, timeouts.total))
+    };
+    let (here, there) = ("http://127.0.0.1:8080", "https://models.example/v1");
+    assert_eq!(of(here, None), Some((seconds(900), seconds(120), seconds(3_600))));
+    assert_eq!(of(there, None), None, "as a robot waits for any");
+    for base in [here, there] {
+        let (short, long) = (seconds(30), seconds(7_200));
+        assert_eq!(of(base, Some(short)), Some((short, short, seconds(3_600))));
+        assert_eq!(of(base, Some(long)), Some((long, long, long)));
+    }
 }
 
 #[tokio::test]

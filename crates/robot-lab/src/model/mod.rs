@@ -2,10 +2,12 @@
 
 mod error;
 mod reply;
+mod timeouts;
 mod usage;
 
 pub use error::{ModelError, ModelErrorKind};
 pub use reply::{ModelReply, ReplyBuilder};
+pub use timeouts::ModelTimeouts;
 pub use usage::{Usage, estimate_tokens};
 
 use crate::message::{Message, ToolCall};
@@ -27,6 +29,11 @@ pub trait Model: Send + Sync {
     /// Sends one request. An error here means that no part of a reply came; a reply that breaks off ends the stream
     /// with an error.
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError>;
+
+    /// How long to wait for it, where it knows better than the defaults.
+    fn timeouts(&self) -> Option<ModelTimeouts> {
+        None
+    }
 
     /// Whether it is this model's turn to be asked, where one of several is. Only those that play a recording know; any
     /// other can be asked at any time.

@@ -4,7 +4,7 @@ mod driver;
 mod request;
 mod turn;
 
-pub use request::ModelTimeouts;
+pub use crate::model::ModelTimeouts;
 
 use crate::budget::{Budget, BudgetLimit};
 use crate::context::Context;
@@ -33,7 +33,7 @@ pub struct Robot {
     budget: Arc<Budget>,
     max_tool_calls: u32,
     max_output_tokens: Option<u32>,
-    timeouts: ModelTimeouts,
+    timeouts: Option<ModelTimeouts>,
     cut_repetition: bool,
     patience: Patience,
     limiter: Arc<Limiter>,
@@ -126,7 +126,7 @@ impl Robot {
                 budget: Arc::new(Budget::default()),
                 max_tool_calls: DEFAULT_MAX_TOOL_CALLS,
                 max_output_tokens: None,
-                timeouts: ModelTimeouts::default(),
+                timeouts: None,
                 cut_repetition: false,
                 patience: Patience::default(),
                 limiter: Arc::new(Limiter::new()),
@@ -227,10 +227,10 @@ impl RobotBuilder {
         self
     }
 
-    /// How long to wait for the model.
+    /// How long to wait for each model, whatever it says itself ([`Model::timeouts`]).
     #[must_use]
     pub fn timeouts(mut self, timeouts: ModelTimeouts) -> Self {
-        self.robot.timeouts = timeouts;
+        self.robot.timeouts = Some(timeouts);
         self
     }
 

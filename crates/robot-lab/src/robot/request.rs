@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::event::{EventSink, RobotEvent};
 use crate::model::{
     FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelId, ModelReply, ModelRequest,
-    ReplyBuilder, Usage,
+    ModelTimeouts, ReplyBuilder, Usage,
 };
 use crate::outage::{Limiter, Patience};
 use crate::repetition::Watch;
@@ -19,27 +19,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
-
-/// How long to wait for a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ModelTimeouts {
-    /// Until the first content of a reply. Local models read a long prompt for minutes.
-    pub first_content: Duration,
-    /// Between two pieces of content. Neither keep-alive bytes count nor counts of tokens.
-    pub idle: Duration,
-    /// For a whole reply, also one that comes byte by byte.
-    pub total: Duration,
-}
-
-impl Default for ModelTimeouts {
-    fn default() -> Self {
-        Self {
-            first_content: Duration::from_secs(300),
-            idle: Duration::from_secs(120),
-            total: Duration::from_secs(3_600),
-        }
-    }
-}
 
 /// A model that may be asked.
 #[derive(Clone, Copy)]
@@ -59,7 +38,8 @@ pub(super) struct Requester<'a> {
     spare_context: Mutex<Context>,
     sink: &'a dyn EventSink,
     budget: &'a Budget,
-    timeouts: ModelTimeouts,
+    /// Those of the model itself when `None`.
+    timeouts: Option<ModelTimeouts>,
     cut_repetition: bool,
     patience: Patience,
     cancel: &'a CancellationToken,
@@ -143,7 +123,7 @@ impl<'a> Requester<'a> {
             first_content: first,
             idle,
             total,
-        } = self.timeouts;
+        } = self.timeouts.or_else(|| model.timeouts()).unwrap_or_default();
         let mut watch = self.cut_repetition.then(|| Watch::new(&request));
         let started = Instant::now();
         let end = after(started, total);

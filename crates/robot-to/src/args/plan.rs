@@ -76,6 +76,11 @@ impl RunArgs {
             ),
             ("reasoning", "reasoning", json!(self.reasoning.map(Effort::name))),
             ("fallback_model", "fallback_model", json!(self.fallback_model)),
+            (
+                "model_timeout",
+                "model_timeout",
+                json!(self.model_timeout.map(|time| time.as_secs())),
+            ),
         ] {
             if given(flag) {
                 model.insert(name.into(), value);

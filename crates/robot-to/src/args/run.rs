@@ -70,6 +70,11 @@ pub(crate) struct RunArgs {
     /// not to wait. No iteration is lost meanwhile, and its time stands still
     #[arg(long, value_name = "TIME", default_value = "21600", value_parser = seconds_or_none, help_heading = "Model")]
     pub(crate) max_wait: Duration,
+    /// Time that the model may say nothing, before the first piece of a reply and between two: seconds, or 90m, 8h
+    /// [default: 120 between two; before the first 300, or 900 for a model on this machine, which may read a long prompt
+    /// slowly]
+    #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "Model")]
+    pub(crate) model_timeout: Option<Duration>,
     /// A model to ask while the other one is out of order, or its limit lasts for more than a minute: NAME of the same
     /// provider, or PROVIDER/NAME, with the key in that provider's variable
     #[arg(long, value_name = "NAME", help_heading = "Model")]

@@ -332,6 +332,33 @@ fn f57_replies_that_keep_making_no_sense_fail_the_iteration_and_not_the_run() {
     assert_eq!(waits(&ran).len(), 0, "it is no outage");
 }
 
+#[test]
+fn f56_a_model_that_says_nothing_is_given_up_after_the_time_that_is_set() {
+    let lab = Lab::new([
+        Reply::hang(),
+        good("one").stall_after(2, Duration::from_secs(600)),
+        good("one"),
+    ]);
+    let ran = lab.run(&["--max-iterations", "1", "--model-timeout", "3"]);
+    is_as_good_as_ever(&ran);
+    let said: Vec<_> = ran
+        .records
+        .iter()
+        .filter_map(|record| match &record.event {
+            Event::ModelFailed { kind, message, .. } => Some((kind.as_str(), message.as_str())),
+            _ => None,
+        })
+        .collect();
+    let timeout = |said| ("timeout", said);
+    assert_eq!(
+        said,
+        [
+            timeout("no answer from the model in 3 s"),
+            timeout("no more content from the model in 3 s")
+        ]
+    );
+}
+
 /// Answers as `main` or as `spare`, by the model that is asked.
 fn two_models(main: impl Fn() -> Reply + Send + Sync + 'static) -> ModelServer {
     ModelServer::answering(move |request: &Request| match request.body["model"].as_str() {

@@ -13,6 +13,7 @@ use robot_lab_to::settings::Plan;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The provider that plays a file.
 pub(super) const SCRIPT: &str = "script";
@@ -241,6 +242,11 @@ pub(super) fn connection(plan: &Plan) -> ModelConfig {
         temperature: plan.model.get("temperature").and_then(Value::as_f64),
         max_output_tokens: number("max_output_tokens"),
         reasoning: text("reasoning").and_then(|effort| effort.parse().ok()),
+        silence: plan
+            .model
+            .get("model_timeout")
+            .and_then(Value::as_u64)
+            .map(Duration::from_secs),
         ..ModelConfig::new(
             text("provider").unwrap_or_default(),
             text("model").unwrap_or_default(),

@@ -43,11 +43,11 @@ fn scenario(fault: &Value) -> String {
 }
 
 /// Runs one iteration into a fault, which the server must not mind.
-fn run_into(server: &Server, peer: Peer, fault: &Value) -> (i32, usize, String) {
+fn run_into(server: &Server, peer: Peer, fault: &Value, more: &[&str]) -> (i32, usize, String) {
     server.ask("POST", "/_llmock/reset", "");
     server.ask("POST", "/_llmock/scenario", &scenario(fault));
     let user = User::new();
-    let finished = user.run(peer, &server.url(), &[]);
+    let finished = user.run(peer, &server.url(), more);
     let verdict = server.ask("GET", "/_llmock/verdict?format=text", "");
     let clean = !verdict.contains("FAIL") && !verdict.contains("WARN");
     assert!(clean, "{peer:?} {fault}: {verdict}\n{}", finished.stderr);
@@ -58,10 +58,14 @@ fn run_into(server: &Server, peer: Peer, fault: &Value) -> (i32, usize, String) 
 
 /// What passes costs no iteration.
 fn comes_through(faults: &[Value]) {
+    comes_through_with(faults, &[]);
+}
+
+fn comes_through_with(faults: &[Value], more: &[&str]) {
     let server = llmock();
     for peer in PEERS {
         for fault in faults {
-            let (code, commits, said) = run_into(&server, peer, fault);
+            let (code, commits, said) = run_into(&server, peer, fault, more);
             assert_eq!((code, commits), (0, 1), "{peer:?} {fault}: {said}");
         }
     }
@@ -89,6 +93,12 @@ fn f55_replies_that_break_off_are_never_used() {
 }
 
 #[test]
+fn f56_a_stream_that_stands_still_is_given_up_after_the_time_that_is_set() {
+    let stall = json!({ "type": "stream_fault", "kind": "stall", "stall_seconds": 60, "after_chunks": 1 });
+    comes_through_with(&[stall], &["--model-timeout", "4"]);
+}
+
+#[test]
 fn f58_wrong_calls_are_answered() {
     comes_through(&[
         json!({ "type": "tool_fault", "kind": "malformed_arguments" }),
@@ -102,7 +112,7 @@ fn f53_what_is_refused_for_good_is_asked_once() {
     for peer in PEERS {
         for status in [400, 401, 403, 404] {
             let fault = json!({ "type": "fail", "status": status });
-            let (code, commits, said) = run_into(&server, peer, &fault);
+            let (code, commits, said) = run_into(&server, peer, &fault, &[]);
             assert_eq!((code, commits), (5, 0), "{peer:?} {fault}: {said}");
         }
     }
