@@ -3,9 +3,11 @@
 //! Names follow the pattern `subject:verb`. Some events announce an effect, and are written before it; the others
 //! state facts. The state of a run is the fold of its events and nothing else.
 
+mod record;
 mod redact;
 mod wire;
 
+pub use record::{Key, Record};
 pub use redact::Redactor;
 pub use wire::{LineError, parse_line, to_line};
 
@@ -25,30 +27,6 @@ pub const LOG_VERSION: u32 = 1;
 
 /// Longest text of an event that comes from a program or a model, in bytes.
 pub const MAX_TEXT: usize = 4_000;
-
-/// One line of the log.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Record {
-    /// Position in the log, from 1.
-    pub seq: u64,
-    /// When it was written.
-    pub ts: Timestamp,
-    /// The iteration it belongs to; 0 before the first.
-    pub iteration: u32,
-    /// What happened.
-    pub event: Event,
-}
-
-/// Which turn of which candidate something belongs to. A late answer to another turn is dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Key {
-    /// The iteration; 0 for the baseline.
-    pub iteration: u32,
-    /// Number of the candidate within its iteration, from 0.
-    pub candidate: u32,
-    /// Number of the robot's turn within the candidate, from 1.
-    pub attempt: u32,
-}
 
 /// What can happen in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
