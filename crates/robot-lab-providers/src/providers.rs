@@ -53,6 +53,9 @@ impl Provider {
     }
 }
 
+/// It serves the models of others, in chat completions with additions of its own.
+pub(crate) const OPENROUTER: &str = "openrouter";
+
 /// All of them: the default first, then by name. Each needs no more than a key in a variable.
 const PROVIDERS: [Provider; 27] = [
     Provider::chat("openai", "https://api.openai.com/v1", "OPENAI_API_KEY"),

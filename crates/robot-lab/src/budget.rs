@@ -117,7 +117,12 @@ impl Budget {
 
     /// Adds what a request has cost, and says how much money that is.
     pub fn charge(&self, model: &ModelId, usage: Usage) -> Option<Cost> {
-        let cost = self.cost_of(model, usage);
+        self.charge_as(model, usage, None)
+    }
+
+    /// The same for a request of which the provider may have said what it charged: then that counts, whatever the price.
+    pub fn charge_as(&self, model: &ModelId, usage: Usage, charged: Option<Cost>) -> Option<Cost> {
+        let cost = charged.or_else(|| self.cost_of(model, usage));
         let mut budget = Some(self);
         while let Some(own) = budget {
             let mut spent = own.lock();

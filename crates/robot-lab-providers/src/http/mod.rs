@@ -85,6 +85,7 @@ impl HttpModel {
             echo: protocol != Protocol::Chat || provider.wants_reasoning,
             stream: true,
             ceiling: None,
+            is_openrouter: provider.name == providers::OPENROUTER,
         };
         let id = ModelId {
             provider: provider.name.into(),

@@ -228,11 +228,17 @@ impl Speech {
                     return Some(Ok(event));
                 }
                 Err(Ended {
-                    fault: Some(Fault::Lost { announced, usage }),
+                    fault:
+                        Some(Fault::Lost {
+                            announced,
+                            usage,
+                            charged,
+                        }),
                     ..
                 }) if self.streamed && self.second.is_none() => {
                     self.second = Some(announced);
                     self.notes.extend(usage.map(ModelEvent::Usage));
+                    self.notes.extend(charged.map(ModelEvent::Charged));
                     self.notes.push_back(ModelEvent::Discarded);
                     if let Err(error) = self.ask_for_all_at_once().await {
                         self.reply.end_with(error);

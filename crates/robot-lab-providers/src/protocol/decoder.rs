@@ -1,7 +1,7 @@
 //! Reads a reply, piece by piece, and tells a whole reply from one that broke off.
 
 use super::frames::{Frames, Framing};
-use robot_lab::{FinishReason, ModelEvent, Usage};
+use robot_lab::{Cost, FinishReason, ModelEvent, Usage};
 use serde_json::Value;
 use std::collections::VecDeque;
 
@@ -31,6 +31,8 @@ pub(crate) enum Fault {
         announced: bool,
         /// What the reply has cost.
         usage: Option<Usage>,
+        /// What the provider charged for it.
+        charged: Option<Cost>,
     },
 }
 
@@ -131,11 +133,16 @@ impl Decoder {
         let spent = self.draft.usage.map_or(0, |usage| usage.output);
         let missed = finish == FinishReason::Stop && !self.draft.said && spent >= LEAST_OF_A_CALL;
         if !has_calls && (announced || (missed && self.notices_silence)) {
-            let usage = self.draft.usage;
-            return Err(Fault::Lost { announced, usage });
+            let Draft { usage, charged, .. } = self.draft;
+            return Err(Fault::Lost {
+                announced,
+                usage,
+                charged,
+            });
         }
         events.extend(rest);
         events.extend(self.draft.usage.map(ModelEvent::Usage));
+        events.extend(self.draft.charged.map(ModelEvent::Charged));
         events.push(ModelEvent::Finished(finish));
         Ok(events)
     }
@@ -200,6 +207,7 @@ fn reported(event: &Value) -> Option<Value> {
 pub(super) struct Draft {
     events: Vec<ModelEvent>,
     usage: Option<Usage>,
+    charged: Option<Cost>,
     finish: Option<FinishReason>,
     bytes: usize,
     started: bool,
@@ -269,6 +277,11 @@ impl Draft {
         {
             self.usage = Some(usage);
         }
+    }
+
+    /// Notes what the provider charged.
+    pub(super) fn charged(&mut self, cost: Option<Cost>) {
+        self.charged = cost.or(self.charged);
     }
 
     /// Notes what the request has cost, and says so the first time: what a reply has cost that breaks off later.

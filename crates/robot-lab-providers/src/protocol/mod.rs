@@ -64,6 +64,8 @@ pub(crate) struct Options {
     pub(crate) stream: bool,
     /// The most tokens that a reply may be allowed.
     pub(crate) ceiling: Option<u32>,
+    /// Whether it is OpenRouter that is spoken to: it takes marks of what is to be cached, and says what it charged.
+    pub(crate) is_openrouter: bool,
 }
 
 impl Options {
@@ -98,7 +100,7 @@ impl Protocol {
     /// What reads the reply to this request.
     pub(crate) fn decoder(self, request: &ModelRequest, options: &Options) -> Decoder {
         match self {
-            Self::Chat => Decoder::new(Framing::Events, chat::Reader::default()),
+            Self::Chat => Decoder::new(Framing::Events, chat::Reader::new(options.is_openrouter)),
             Self::Responses => Decoder::new(Framing::Events, responses::Reader::default()),
             Self::Messages => Decoder::new(Framing::Events, messages::Reader::default()),
             Self::Gemini => Decoder::new(Framing::Events, gemini::Reader::default()),

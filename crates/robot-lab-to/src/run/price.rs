@@ -29,7 +29,7 @@ fn fallback_notice(plan: &Plan, model: &ModelId, fallback: &ModelId) -> Option<S
     let paid = price(plan, model).is_some_and(|price| !price.is_free());
     match price(plan, fallback) {
         None => Some(format!(
-            "the price of the fallback {fallback} is not known, so what it does is not counted as cost"
+            "the price of the fallback {fallback} is not known, so its cost is counted only where the provider says it"
         )),
         Some(price) if price.is_free() && paid => Some(format!(
             "the fallback {fallback} costs nothing where it is served, and is counted so; --price holds for {model} alone"
@@ -41,7 +41,7 @@ fn fallback_notice(plan: &Plan, model: &ModelId, fallback: &ModelId) -> Option<S
 fn price_notice(plan: &Plan, model: &ModelId) -> Option<String> {
     match price(plan, model) {
         None => Some(format!(
-            "the price of {model} is not known, so no cost is counted; --price says it"
+            "the price of {model} is not known, so cost is counted only where the provider says it; --price says it"
         )),
         Some(price) if price.is_free() && plan.policy.max_cost.is_some() => Some(format!(
             "{model} costs nothing where it is served, so the limit of cost ends nothing; --price says otherwise"

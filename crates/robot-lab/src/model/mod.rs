@@ -10,6 +10,7 @@ pub use reply::{ModelReply, ReplyBuilder};
 pub use timeouts::ModelTimeouts;
 pub use usage::{Usage, estimate_tokens};
 
+use crate::cost::Cost;
 use crate::message::{Message, ToolCall};
 use crate::tool::ToolSpec;
 use async_trait::async_trait;
@@ -112,6 +113,8 @@ pub enum ModelEvent {
     Call(ToolCall),
     /// What the request has cost so far. A later one replaces an earlier one.
     Usage(Usage),
+    /// What the request has cost in money, where the provider says what it charged. A later one replaces an earlier one.
+    Charged(Cost),
     /// The model that answers, in the provider's words, which may not be the one that was asked.
     Served(String),
     /// The request was sent with a part of it left out or put otherwise, as the provider would not take it.

@@ -1,6 +1,7 @@
 //! Folds the events of a stream into one whole reply.
 
 use super::{FinishReason, ModelError, ModelErrorKind, ModelEvent, Usage, estimate_tokens};
+use crate::cost::Cost;
 use crate::message::{AssistantMessage, AssistantPart};
 use crate::meter::Meter;
 use crate::model::ModelId;
@@ -29,6 +30,9 @@ pub struct ReplyBuilder<'a> {
     served_by: Option<String>,
     /// What the attempts cost that do not count.
     discarded: Usage,
+    /// What the provider charged for this attempt, and for those that do not count.
+    charged: Option<Cost>,
+    discarded_charge: Option<Cost>,
     /// Whether no reply is on its way, since one was discarded and the next has not begun.
     idle: bool,
     meter: Option<(&'a Meter, &'a ModelId)>,
@@ -49,6 +53,8 @@ impl<'a> ReplyBuilder<'a> {
             output_bytes: 0,
             served_by: None,
             discarded: Usage::default(),
+            charged: None,
+            discarded_charge: None,
             idle: false,
             meter: None,
         }
@@ -87,6 +93,7 @@ impl<'a> ReplyBuilder<'a> {
             ModelEvent::Usage(usage) => {
                 self.usage = Some(self.usage.unwrap_or_default().grown_to(usage));
             }
+            ModelEvent::Charged(cost) => self.charged = Some(cost),
             ModelEvent::Served(model) => self.served_by = Some(model),
             ModelEvent::Adapted { .. } | ModelEvent::Again => {}
             ModelEvent::Discarded => {
@@ -94,6 +101,7 @@ impl<'a> ReplyBuilder<'a> {
                 self.finish.get_or_insert(FinishReason::Stop);
                 *self = Self {
                     discarded: self.usage(),
+                    discarded_charge: self.charged,
                     idle: true,
                     request: self.request,
                     meter: self.meter,
@@ -118,9 +126,16 @@ impl<'a> ReplyBuilder<'a> {
         usage
     }
 
-    /// What the attempts cost that were discarded since this was asked last: they are somebody else's to count now.
-    pub(crate) fn take_discarded(&mut self) -> Usage {
-        std::mem::take(&mut self.discarded)
+    /// What the attempts cost that were discarded since this was asked last, and what the provider charged for them:
+    /// they are somebody else's to count now.
+    pub(crate) fn take_discarded(&mut self) -> (Usage, Option<Cost>) {
+        let usage = std::mem::take(&mut self.discarded);
+        (usage, self.discarded_charge.take())
+    }
+
+    /// What the provider charged for this attempt, once it has said so.
+    pub(crate) fn charged(&self) -> Option<Cost> {
+        self.charged
     }
 
     /// Whether none is on its way, so that there is nothing to pay for.
@@ -226,7 +241,7 @@ mod tests {
             (1_900, false),
             "it may cost as much"
         );
-        assert_eq!(reply.take_discarded(), usage);
+        assert_eq!(reply.take_discarded(), (usage, None));
         assert_eq!(reply.usage().input, 1_000);
     }
 

@@ -6,6 +6,7 @@ mod send;
 use super::Robot;
 use crate::budget::Budget;
 use crate::context::Context;
+use crate::cost::Cost;
 use crate::event::{EventSink, RobotEvent};
 use crate::model::{
     FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelId, ModelReply, ModelRequest,
@@ -105,7 +106,7 @@ impl<'a> Requester<'a> {
         // A request that was refused outright cost nothing; one that broke off is booked by what came.
         if !reply.is_idle() && !result.as_ref().is_err_and(|failure| failure.refused) {
             let finish = result.as_ref().ok().and_then(|()| reply.finished().cloned());
-            self.book(model, reply.usage(), finish, sent);
+            self.book(model, (reply.usage(), reply.charged()), finish, sent);
         }
         result?;
         Ok(reply.finish()?)
@@ -185,7 +186,10 @@ impl<'a> Requester<'a> {
             }
             // A report of usage may be the last word of a reply that is complete, and a complete reply is paid for,
             // whatever it cost. So only more output can cut it.
-            let grows = !matches!(event, ModelEvent::Usage(_) | ModelEvent::Finished(_));
+            let grows = !matches!(
+                event,
+                ModelEvent::Usage(_) | ModelEvent::Charged(_) | ModelEvent::Finished(_)
+            );
             let discarded = matches!(event, ModelEvent::Discarded);
             if discarded {
                 // The same request again, with its own times and its own bill.
@@ -197,9 +201,9 @@ impl<'a> Requester<'a> {
             let wrong = watch.as_mut().and_then(|watch| watch.take(&event));
             reply.push(event);
             if discarded {
-                let usage = reply.take_discarded();
+                let spent = reply.take_discarded();
                 let at = Instant::now();
-                self.book(model, usage, None, std::mem::replace(sent, Sent { at, ..*sent }));
+                self.book(model, spent, None, std::mem::replace(sent, Sent { at, ..*sent }));
             }
             if let Some(why) = wrong {
                 return Err(failed(ModelError::new(ModelErrorKind::Repetition, why)));
@@ -226,9 +230,16 @@ impl<'a> Requester<'a> {
         *before = other;
     }
 
-    fn book(&self, model: &dyn Model, usage: Usage, finish: Option<FinishReason>, sent: Sent) {
+    /// Books what a request has cost: its tokens, and what was charged if that is known.
+    fn book(
+        &self,
+        model: &dyn Model,
+        (usage, charged): (Usage, Option<Cost>),
+        finish: Option<FinishReason>,
+        sent: Sent,
+    ) {
         self.budget.meter().learn(model.id(), sent.bytes, usage);
-        let cost = self.budget.charge(model.id(), usage);
+        let cost = self.budget.charge_as(model.id(), usage, charged);
         *self
             .usage
             .lock()
@@ -277,6 +288,7 @@ fn is_content(event: &ModelEvent) -> bool {
         ModelEvent::CallProgress(bytes) => *bytes > 0,
         ModelEvent::Opaque(_) | ModelEvent::Call(_) | ModelEvent::Finished(_) => true,
         ModelEvent::Usage(_)
+        | ModelEvent::Charged(_)
         | ModelEvent::Served(_)
         | ModelEvent::Adapted { .. }
         | ModelEvent::Discarded

@@ -620,6 +620,24 @@ async fn each_attempt_of_a_request_is_booked_by_itself_and_one_that_was_refused_
             "nothing was read a second time"
         );
     }
+    let charged = |dollars: &str| Ok(ModelEvent::Charged(micro(dollars)));
+    let told = vec![
+        text("lost"),
+        usage(100, 8),
+        charged("0.5"),
+        Ok(ModelEvent::Discarded),
+        Ok(ModelEvent::Again),
+        text("kept"),
+        usage(100, 2),
+        charged("0.1"),
+        charged("0.25"),
+        finished(),
+    ];
+    assert_eq!(
+        booked(told).await,
+        (vec![(100, 8, false), (100, 2, false)], micro("0.75")),
+        "what was charged counts before any price"
+    );
     let cut = after(vec![Ok(ModelEvent::Again), refused(ModelErrorKind::Auth)]);
     let (all, _) = booked(cut).await;
     assert_eq!(all.len(), 2);

@@ -3,7 +3,7 @@
 use super::pieces::Pieces;
 use crate::protocol::decoder::{self, Draft, Fault};
 use crate::protocol::tokens::{count, usage};
-use robot_lab::{FinishReason, ModelEvent, Usage};
+use robot_lab::{Cost, FinishReason, ModelEvent, Usage};
 use serde_json::{Value, json};
 
 /// One reply on its way.
@@ -13,6 +13,8 @@ pub(in crate::protocol) struct Reader {
     reasoning_details: Vec<Value>,
     /// Whether the model declined in words of its own.
     refused: bool,
+    /// Whether the usage says what was charged, in US dollars.
+    charges: bool,
 }
 
 impl decoder::Reader for Reader {
@@ -22,6 +24,7 @@ impl decoder::Reader for Reader {
         for place in ["/usage", "/x_groq/usage", "/choices/0/usage"] {
             draft.usage(event.pointer(place).and_then(counts));
         }
+        draft.charged(event.get("usage").filter(|_| self.charges).and_then(charged));
         match event.pointer("/choices/0") {
             Some(choice) if choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0 => {
                 self.choice(choice, draft)
@@ -43,6 +46,14 @@ impl decoder::Reader for Reader {
 }
 
 impl Reader {
+    /// `charges`: whether the usage says what was charged, in US dollars.
+    pub(in crate::protocol) fn new(charges: bool) -> Self {
+        Self {
+            charges,
+            ..Self::default()
+        }
+    }
+
     fn choice(&mut self, choice: &Value, draft: &mut Draft) -> Result<(), Fault> {
         // A server that does not stream sends the whole message in one event.
         let delta = choice
@@ -169,11 +180,19 @@ fn counts(counts: &Value) -> Option<Usage> {
     })
 }
 
+/// What OpenRouter charged. Of a request that another account pays for besides, nobody says all of it.
+fn charged(usage: &Value) -> Option<Cost> {
+    let whole = usage.get("is_byok").and_then(Value::as_bool) != Some(true);
+    let cost = usage.get("cost").and_then(Value::as_f64).filter(|_| whole)?;
+    // A number with a sign or without an end is none.
+    format!("{cost:.12}").parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::Protocol;
-    use crate::protocol::tests::{read_events, read_text};
+    use crate::protocol::tests::{OPTIONS, bare_request, read_all, read_events, read_text};
+    use crate::protocol::{Options, Protocol};
 
     fn read(events: &[Value]) -> Result<Vec<ModelEvent>, Fault> {
         read_events(Protocol::Chat, events)
@@ -255,6 +274,7 @@ mod tests {
         let lost = Fault::Lost {
             announced: true,
             usage: None,
+            charged: None,
         };
         assert_eq!(read(&[end("tool_calls")]), Err(lost));
     }
@@ -288,6 +308,48 @@ mod tests {
             json!({ "prompt_tokens": "5", "completion_tokens": 3 }),
         ] {
             assert_eq!(counts(&wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_openrouter_charged_is_read_exactly_and_from_nobody_else() {
+        let read = |usage: &str, is_openrouter| {
+            let event = format!(
+                r#"{{"choices":[{{"delta":{{"content":"a"}},"finish_reason":"stop"}}],"usage":{usage}}}"#
+            );
+            let options = Options {
+                is_openrouter,
+                ..OPTIONS
+            };
+            let decoder = Protocol::Chat.decoder(&bare_request(), &options);
+            let events = read_all(decoder, format!("data: {event}\n\n").as_bytes(), usize::MAX).unwrap();
+            events.into_iter().find_map(|event| match event {
+                ModelEvent::Charged(cost) => Some(cost.exact()),
+                _ => None,
+            })
+        };
+        let usage =
+            |more: &str| format!(r#"{{"prompt_tokens":194,"completion_tokens":2,"total_tokens":196{more}}}"#);
+        for (more, charged) in [
+            (r#","cost":0.00095"#, Some("0.00095")),
+            (
+                r#","cost":1.5e-7,"cost_details":{"upstream_inference_cost":null}"#,
+                Some("0.00000015"),
+            ),
+            (r#","cost":0"#, Some("0")),
+            (r#","cost":0.01,"is_byok":false"#, Some("0.01")),
+            (
+                r#","cost":0.01,"is_byok":true,"cost_details":{"upstream_inference_cost":0.2}"#,
+                None,
+            ),
+            (r#","cost":-1"#, None),
+            (r#","cost":1e300"#, None),
+            (r#","cost":"0.5""#, None),
+            (r#","cost":null"#, None),
+            ("", None),
+        ] {
+            assert_eq!(read(&usage(more), true).as_deref(), charged, "{more}");
+            assert_eq!(read(&usage(more), false), None, "{more}");
         }
     }
 

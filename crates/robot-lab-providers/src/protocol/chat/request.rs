@@ -5,6 +5,11 @@ use crate::protocol::calls::{as_object, identifier, schema};
 use robot_lab::{AssistantMessage, AssistantPart, Message, ModelRequest, ToolCall, ToolSpec};
 use serde_json::{Map, Value, json};
 
+/// How the names of Anthropic's models begin at OpenRouter.
+const ANTHROPIC: &str = "anthropic/";
+/// How many of the user's messages are marked; with the system prompt there are fewer marks than the four allowed.
+const MARKED: usize = 2;
+
 /// The body of a request.
 pub(in crate::protocol) fn body(model: &str, request: &ModelRequest, options: &Options) -> Value {
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
@@ -12,6 +17,9 @@ pub(in crate::protocol) fn body(model: &str, request: &ModelRequest, options: &O
         messages.push(json!({ "role": "system", "content": request.system }));
     }
     messages.extend(request.messages.iter().map(|one| message(one, options.echo)));
+    if options.is_openrouter && model.starts_with(ANTHROPIC) {
+        mark(&mut messages);
+    }
     let mut body = json!({
         "model": model,
         "messages": messages,
@@ -35,6 +43,25 @@ pub(in crate::protocol) fn body(model: &str, request: &ModelRequest, options: &O
         }
     }
     body
+}
+
+/// Marks the system prompt, which covers the tools, and the latest messages of the user to be cached: OpenRouter hands
+/// such marks on to Anthropic. It takes none on the results of tools.
+fn mark(messages: &mut [Value]) {
+    let is = |message: &Value, role: &str| message.get("role").and_then(Value::as_str) == Some(role);
+    let system = messages.iter().position(|message| is(message, "system"));
+    let all = messages.iter().enumerate().rev();
+    let users = all.filter(|(_, message)| is(message, "user")).map(|(at, _)| at);
+    let marked: Vec<usize> = users.take(MARKED).chain(system).collect();
+    for at in marked {
+        if let Some(content) = messages
+            .get_mut(at)
+            .and_then(|message| message.get_mut("content"))
+            && let Some(text) = content.as_str().filter(|text| !text.trim().is_empty())
+        {
+            *content = json!([{ "type": "text", "text": text, "cache_control": { "type": "ephemeral" } }]);
+        }
+    }
 }
 
 fn message(message: &Message, echo_reasoning: bool) -> Value {
@@ -192,6 +219,51 @@ mod tests {
         let mut echoed = expected;
         echoed["messages"][2]["reasoning_content"] = json!("hm");
         assert_eq!(body("m", &request, &OPTIONS), echoed);
+    }
+
+    #[test]
+    fn prompts_for_anthropic_through_openrouter_are_marked_to_be_cached_and_no_others() {
+        let said = |text: &str| Message::User { text: text.into() };
+        let mut request = bare_request();
+        request.messages = vec![
+            said("one"),
+            said("two"),
+            said("three"),
+            Message::Assistant(AssistantMessage {
+                parts: vec![part("a", "read", json!({}))],
+            }),
+            Message::Tool(ToolResult {
+                call_id: "a".into(),
+                parts: vec![ToolPart::text("result")],
+                ok: true,
+            }),
+            said(" "),
+        ];
+        let options = Options {
+            is_openrouter: true,
+            ..OPTIONS
+        };
+        let marked =
+            |text: &str| json!([{ "type": "text", "text": text, "cache_control": { "type": "ephemeral" } }]);
+        let written = body("anthropic/claude-sonnet-4.5", &request, &options);
+        let contents: Vec<&Value> = written["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|message| &message["content"])
+            .collect();
+        assert_eq!(contents[0], &marked("be brief"));
+        assert_eq!(contents[1], "one");
+        assert_eq!(contents[3], &marked("three"));
+        assert_eq!((contents[5], contents[6]), (&json!("result"), &json!(" ")));
+        assert_eq!(written.to_string().matches("cache_control").count(), 2);
+        for (model, options) in [
+            ("openai/gpt-5", options),
+            ("anthropic/claude-sonnet-4.5", OPTIONS),
+        ] {
+            let written = body(model, &request, &options).to_string();
+            assert!(!written.contains("cache_control"), "{model}: {written}");
+        }
     }
 
     #[test]

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use robot_lab::Cost;
 use robot_lab_to::event::Event;
+use serde_json::json;
 use testkit::{Call, ModelServer, Reply};
 
-use crate::lab::{Lab, OBJECTIVE, PATIENCE, Ran};
+use crate::lab::{KEY, Lab, OBJECTIVE, PATIENCE, Ran};
 use crate::replies::{bash, good, submit};
 
 /// Ten dollars for a million tokens read, fifty for a million written.
@@ -28,6 +29,32 @@ fn costs(ran: &Ran<'_>) -> Vec<Option<Cost>> {
 /// A call that leads to another one, which reads mostly what was cached.
 fn cached() -> Reply {
     Reply::calls([bash("true")]).usage(181_000, 5).cached(180_000)
+}
+
+#[test]
+fn what_openrouter_charged_is_the_bill_without_any_price() {
+    let usage =
+        json!({ "prompt_tokens": 9_000, "completion_tokens": 20, "total_tokens": 9_020, "cost": 0.0123 });
+    let end = json!({ "choices": [], "usage": usage }).to_string();
+    let mut lab = Lab::new([good("one").no_usage().raw_event(end)]);
+    lab.env.env("OPENROUTER_API_KEY", KEY);
+    let (base, model) = (lab.server.root_url(), "anthropic/claude-sonnet-4.5");
+    let mut command = lab
+        .env
+        .command([OBJECTIVE, "--verify", "sh test.sh", "--max-iterations", "1"]);
+    command.args(["--provider", "openrouter", "--base-url", &base, "--model", model]);
+    let ran = lab.launch(command).end(PATIENCE);
+    ran.assert_end(0, "max iterations reached (1)");
+    assert_eq!(ran.file.state.cost.exact(), "0.0123");
+    assert!(!ran.file.state.unpriced, "{}", ran.shown());
+    let first = &ran.requests()[0].body["messages"];
+    for message in [&first[0], &first[1]] {
+        assert_eq!(
+            message["content"][0]["cache_control"],
+            json!({ "type": "ephemeral" }),
+            "{first}"
+        );
+    }
 }
 
 #[test]
