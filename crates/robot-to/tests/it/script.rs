@@ -60,7 +60,7 @@ fn a_script_that_is_used_up_ends_the_run() {
     let ran = play(&mut lab, GOOD, &[]);
     ran.finished.assert_code(5);
     assert!(
-        ran.reason().contains("the script is used up after 1 turns"),
+        ran.reason().contains("the script is used up after 1 turn;"),
         "{}",
         ran.reason()
     );
