@@ -117,6 +117,7 @@ impl RunArgs {
         given: &dyn Fn(&str) -> bool,
     ) -> Option<(&'static str, &'static str)> {
         let (measure, scored, guards) = ("--measure", "--measure or --eval", "--local-guards");
+        let tools = "a robot with tools";
         let set = [
             ("target", "--target", self.target.is_some(), scored),
             ("min_delta", "--min-delta", self.min_delta.is_some(), scored),
@@ -129,9 +130,11 @@ impl RunArgs {
                 measure,
             ),
             ("no_write_guard", "--no-write-guard", self.no_write_guard, guards),
+            ("small_steps", "--small-steps", self.small_steps, tools),
         ];
         let met = |needed| match needed {
-            _ if needed == guards => plan.local_guards,
+            _ if needed == guards => plan.local_guards || plan.small_steps,
+            _ if needed == tools => plan.tools,
             _ if needed == scored => plan.is_scored(),
             _ => plan.measure.is_some(),
         };

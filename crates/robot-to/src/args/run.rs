@@ -182,7 +182,7 @@ pub(crate) struct RunArgs {
     /// Give the robot one rule of the objective at a time, each in a short conversation of its own with the files that it
     /// is about, and check after each: for models that lose the thread. The objective's sentences, or the items of its
     /// list, are the rules. --local-guards goes with it
-    #[arg(long, conflicts_with = "no_tools", help_heading = "The robot")]
+    #[arg(long, help_heading = "The robot")]
     pub(crate) small_steps: bool,
     /// With --local-guards, let the robot write over files that are there
     #[arg(long, help_heading = "The robot")]

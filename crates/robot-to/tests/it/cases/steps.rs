@@ -165,3 +165,13 @@ fn with_guards_alone_a_check_that_holds_submits_in_the_place_of_the_robot() {
         "{told}"
     );
 }
+
+#[test]
+fn small_steps_without_tools_are_refused() {
+    let refused = Lab::new([]).refuse(&["--small-steps", "--no-tools"]);
+    let said = &refused.stderr;
+    assert!(
+        said.contains("--small-steps needs a robot with tools, and there is none"),
+        "{said}"
+    );
+}
